@@ -1,0 +1,166 @@
+//! The outcome of judging one request: findings, notes and changes.
+//!
+//! Invariant: a [`Decision`] is a value without any reference to the request; who may see which part of it is decided by
+//! whoever writes the response, the log and the metrics.
+
+use std::fmt;
+
+/// What a finding leads to. The words are Gatekeeper's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Action {
+    /// The rule does not look.
+    Off,
+    /// Recorded only.
+    DryRun,
+    /// The user is told; the request goes on.
+    Warn,
+    /// The request is refused.
+    Deny,
+}
+
+impl Action {
+    /// All of them, the least first.
+    pub const ALL: [Self; 4] = [Self::Off, Self::DryRun, Self::Warn, Self::Deny];
+
+    /// The word of the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::DryRun => "dryrun",
+            Self::Warn => "warn",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// The built-in rules. The ids are stable: configurations, logs and dashboards name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "each rule's own file says what it demands")]
+pub enum RuleId {
+    ShareLimit,
+    NoLatencyCritical,
+    CheckpointRequired,
+    DeclarationValid,
+    OnePool,
+    PlacementMatchesPool,
+    PoolOpen,
+    QuantityValid,
+    NoGpuBypass,
+}
+
+impl RuleId {
+    /// All rules, in the order in which findings are shown.
+    pub const ALL: [Self; 9] = [
+        Self::QuantityValid,
+        Self::ShareLimit,
+        Self::NoLatencyCritical,
+        Self::CheckpointRequired,
+        Self::DeclarationValid,
+        Self::OnePool,
+        Self::PlacementMatchesPool,
+        Self::PoolOpen,
+        Self::NoGpuBypass,
+    ];
+
+    /// The id, in kebab case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ShareLimit => "share-limit",
+            Self::NoLatencyCritical => "no-latency-critical",
+            Self::CheckpointRequired => "checkpoint-required",
+            Self::DeclarationValid => "declaration-valid",
+            Self::OnePool => "one-pool",
+            Self::PlacementMatchesPool => "placement-matches-pool",
+            Self::PoolOpen => "pool-open",
+            Self::QuantityValid => "quantity-valid",
+            Self::NoGpuBypass => "no-gpu-bypass",
+        }
+    }
+
+    /// The action where the configuration names none.
+    pub fn default_action(self) -> Action {
+        if self == Self::NoGpuBypass { Action::Warn } else { Action::Deny }
+    }
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// One rule's complaint about one place of the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule.
+    pub rule: RuleId,
+    /// What the finding leads to, after the configuration, exemptions and the treatment of what exists.
+    pub action: Action,
+    /// The field, as the user wrote it, such as `spec.containers[0].resources.limits[nvidia.com/gpu.shared]`.
+    pub field: String,
+    /// The value found there.
+    pub found: String,
+    /// The value wanted, where there is one.
+    pub wanted: Option<String>,
+    /// What is wrong: lower case, no full stop.
+    pub message: String,
+    /// What to do about it, likewise.
+    pub fix: String,
+    /// What makes it the same finding in the old object: template, container and value, but no spelling.
+    pub identity: String,
+    /// Why it does not refuse, where it would by itself.
+    pub spared: Option<Spared>,
+}
+
+/// Why a finding that would refuse does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spared {
+    /// An exemption of the configuration, with its reason.
+    Exempted(String),
+    /// The object had it before, and the request makes no new Pods that carry it.
+    Existing,
+    /// A mirror Pod stands for a static one, which runs whether its mirror is refused or not.
+    MirrorPod,
+}
+
+/// One change that mutation makes. All of them add; none removes or replaces what is there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Where, as a JSON pointer.
+    pub pointer: String,
+    /// What is added there.
+    pub value: serde_json::Value,
+}
+
+/// The outcome of judging one request.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Decision {
+    /// All findings, those of the worst action first, then in the order of the rules and of the object.
+    pub findings: Vec<Finding>,
+    /// What the user should know beside the findings.
+    pub notes: Vec<String>,
+    /// Changes to the object; filled by the mutating call only.
+    pub changes: Vec<Change>,
+    /// Why the request is refused whatever the findings: the deadline came before the verdict was whole.
+    pub refusal: Option<String>,
+    /// The object in words, such as `Pod team-blue/embedder-5d9c-*, made by ReplicaSet embedder-5d9c`.
+    pub subject: String,
+}
+
+impl Decision {
+    /// Whether the request goes on.
+    pub fn allowed(&self) -> bool {
+        self.refusal.is_none() && self.of(Action::Deny).next().is_none()
+    }
+
+    /// The findings with one action.
+    pub fn of(&self, action: Action) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |finding| finding.action == action)
+    }
+}

@@ -1,0 +1,313 @@
+//! Bytes in, [`Request`] out; and, in [`response`], a decision back into bytes.
+//!
+//! What it does: decodes an `admission.k8s.io/v1` AdmissionReview in two steps, the envelope first and the object second, so
+//! that an object that cannot be judged is still answered with the request's uid. An answer without it is a failed call to
+//! the API server, and a failed call is an admission under `failurePolicy: Ignore`.
+//!
+//! Invariant: what is not JSON, or no review, is [`Refused`]; everything with a uid gets a response that carries it.
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+use crate::json::{Json, JsonError, Reader};
+
+pub mod response;
+
+/// The one version of the review that is spoken.
+pub const API_VERSION: &str = "admission.k8s.io/v1";
+
+/// Group, version and kind of an object, or group, version and resource.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupVersionKind<'a> {
+    /// The API group, empty for the core group.
+    pub group: Cow<'a, str>,
+    /// The version.
+    pub version: Cow<'a, str>,
+    /// The kind.
+    pub kind: Cow<'a, str>,
+}
+
+/// What the request does to the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// The object is new.
+    Create,
+    /// The object exists and changes.
+    Update,
+    /// The object goes; there is no new one.
+    Delete,
+    /// A connection, such as `exec`; the object holds its options.
+    Connect,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct User<'a> {
+    /// The user's name, such as `system:serviceaccount:kube-system:job-controller`.
+    pub name: Cow<'a, str>,
+    /// The groups that the API server found the user in.
+    pub groups: Vec<Cow<'a, str>>,
+}
+
+/// The request of an AdmissionReview, as far as anything reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The identity that the answer must carry.
+    pub uid: Cow<'a, str>,
+    /// The kind of `object`, which may differ from what the user sent where the API server converted it.
+    pub kind: GroupVersionKind<'a>,
+    /// The subresource, empty for the object itself.
+    pub sub_resource: Cow<'a, str>,
+    /// The object's name; empty while a generated name is not made yet.
+    pub name: Cow<'a, str>,
+    /// The namespace; empty for cluster-scoped objects.
+    pub namespace: Cow<'a, str>,
+    /// What the request does.
+    pub operation: Operation,
+    /// Who asks.
+    pub user: User<'a>,
+    /// The new object; null on DELETE.
+    pub object: Json<'a>,
+    /// The object as it is; null on CREATE.
+    pub old_object: Json<'a>,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+}
+
+/// Why a body got no decision.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// The body is answered with HTTP 400 and this sentence.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The review could be told from its uid, but not judged: the answer is a denial.
+    #[error("{reason}")]
+    Unreadable {
+        /// The uid that the answer carries.
+        uid: String,
+        /// What cannot be judged and why.
+        reason: String,
+    },
+}
+
+impl Operation {
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "CREATE" => Some(Self::Create),
+            "UPDATE" => Some(Self::Update),
+            "DELETE" => Some(Self::Delete),
+            "CONNECT" => Some(Self::Connect),
+            _ => None,
+        }
+    }
+
+    /// The word of the review.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+impl Request<'_> {
+    /// The object's name as its author knows it: `metadata.name`, else the prefix of a generated one with a star.
+    pub fn shown_name(&self) -> String {
+        if !self.name.is_empty() {
+            return self.name.to_string();
+        }
+        let metadata = self.object.get("metadata");
+        let text = |key| metadata.and_then(|metadata| metadata.text(key)).filter(|name| !name.is_empty());
+        text("name").map(str::to_owned).or_else(|| text("generateName").map(|prefix| format!("{prefix}*"))).unwrap_or_default()
+    }
+}
+
+/// Decodes a request body.
+///
+/// # Errors
+/// See [`Refused`].
+pub fn decode(body: &[u8]) -> Result<Request<'_>, Refused> {
+    let mut reader = Reader::new(body);
+    let mut envelope = Envelope::default();
+    let found = reader.each_member(|reader, key| envelope.member(reader, &key));
+    match found.and_then(|found| reader.finish().map(|()| found).map_err(Failure::from)) {
+        Ok(true) => envelope.request(),
+        Ok(false) => Err(bad_request("the body is no JSON object; expected an AdmissionReview")),
+        Err(Failure::Json(error @ JsonError::Syntax { .. })) => Err(bad_request(format!("the body is {error}"))),
+        Err(Failure::Json(error)) => Err(envelope.unreadable(&error.to_string())),
+        Err(Failure::Twice(key)) => Err(envelope.unreadable(&format!("the review has the member {key:?} twice"))),
+    }
+}
+
+/// What stops the reading of an envelope.
+enum Failure {
+    Json(JsonError),
+    Twice(&'static str),
+}
+
+impl From<JsonError> for Failure {
+    fn from(error: JsonError) -> Self {
+        Self::Json(error)
+    }
+}
+
+/// The members of the review as they come, in whatever order.
+#[derive(Default)]
+struct Envelope<'a> {
+    api_version: Option<Json<'a>>,
+    kind: Option<Json<'a>>,
+    has_request: bool,
+    uid: Option<Json<'a>>,
+    object_kind: Option<Json<'a>>,
+    sub_resource: Option<Json<'a>>,
+    name: Option<Json<'a>>,
+    namespace: Option<Json<'a>>,
+    operation: Option<Json<'a>>,
+    user: Option<Json<'a>>,
+    object: Option<Json<'a>>,
+    old_object: Option<Json<'a>>,
+    dry_run: Option<Json<'a>>,
+}
+
+impl<'a> Envelope<'a> {
+    fn member(&mut self, reader: &mut Reader<'a>, key: &str) -> Result<(), Failure> {
+        match key {
+            "apiVersion" => fill(&mut self.api_version, reader, "apiVersion"),
+            "kind" => fill(&mut self.kind, reader, "kind"),
+            "request" if self.has_request => Err(Failure::Twice("request")),
+            "request" => {
+                self.has_request = reader.each_member(|reader, key| self.request_member(reader, &key))?;
+                if self.has_request { Ok(()) } else { Ok(reader.skip()?) }
+            }
+            _ => Ok(reader.skip()?),
+        }
+    }
+
+    fn request_member(&mut self, reader: &mut Reader<'a>, key: &str) -> Result<(), Failure> {
+        match key {
+            "uid" => fill(&mut self.uid, reader, "request.uid"),
+            "kind" => fill(&mut self.object_kind, reader, "request.kind"),
+            "subResource" => fill(&mut self.sub_resource, reader, "request.subResource"),
+            "name" => fill(&mut self.name, reader, "request.name"),
+            "namespace" => fill(&mut self.namespace, reader, "request.namespace"),
+            "operation" => fill(&mut self.operation, reader, "request.operation"),
+            "userInfo" => fill(&mut self.user, reader, "request.userInfo"),
+            "object" => fill(&mut self.object, reader, "request.object"),
+            "oldObject" => fill(&mut self.old_object, reader, "request.oldObject"),
+            "dryRun" => fill(&mut self.dry_run, reader, "request.dryRun"),
+            _ => Ok(reader.skip()?),
+        }
+    }
+
+    fn request(mut self) -> Result<Request<'a>, Refused> {
+        let text = |json: &Option<Json<'a>>| json.as_ref().and_then(Json::as_str).unwrap_or_default().to_owned();
+        if text(&self.api_version) != API_VERSION || text(&self.kind) != "AdmissionReview" {
+            return Err(bad_request(format!("the body is no AdmissionReview of {API_VERSION}")));
+        }
+        if !self.has_request {
+            return Err(bad_request("the AdmissionReview has no request"));
+        }
+        let uid = take_text(&mut self.uid);
+        if uid.is_empty() {
+            return Err(bad_request("request.uid is missing or no string"));
+        }
+        let operation = text(&self.operation);
+        let Some(operation) = Operation::read(&operation) else {
+            return Err(bad_request(format!("request.operation {operation:?} is none of CREATE, UPDATE, DELETE, CONNECT")));
+        };
+        let kind = kind(self.object_kind.take());
+        if kind.kind.is_empty() {
+            return Err(bad_request("request.kind is missing or has no kind"));
+        }
+        let request = Request {
+            uid,
+            kind,
+            sub_resource: take_text(&mut self.sub_resource),
+            name: take_text(&mut self.name),
+            namespace: take_text(&mut self.namespace),
+            operation,
+            user: user(self.user.take()),
+            object: self.object.take().unwrap_or(Json::Null),
+            old_object: self.old_object.take().unwrap_or(Json::Null),
+            dry_run: self.dry_run == Some(Json::Bool(true)),
+        };
+        demand_objects(&request)?;
+        Ok(request)
+    }
+
+    /// A denial where the members before the fault say what the request is; else it is no review.
+    fn unreadable(mut self, reason: &str) -> Refused {
+        let uid = take_text(&mut self.uid).into_owned();
+        let operation = self.operation.as_ref().and_then(Json::as_str).and_then(Operation::read);
+        if uid.is_empty() || operation.is_none() || self.object_kind.is_none() {
+            return bad_request(format!("the body is no AdmissionReview of {API_VERSION} that can be judged: {reason}"));
+        }
+        Refused::Unreadable { uid, reason: format!("the request cannot be judged: {reason}") }
+    }
+}
+
+/// CREATE and UPDATE carry an object; one that is none cannot be judged, and must not pass for that.
+fn demand_objects(request: &Request<'_>) -> Result<(), Refused> {
+    let unreadable = |what| Err(Refused::Unreadable { uid: request.uid.to_string(), reason: format!("the request cannot be judged: {what}") });
+    let is_object = |json: &Json<'_>| json.as_object().is_some();
+    match request.operation {
+        Operation::Create | Operation::Update if !is_object(&request.object) => unreadable("request.object is no object"),
+        Operation::Update if !is_object(&request.old_object) => unreadable("request.oldObject is no object"),
+        _ => Ok(()),
+    }
+}
+
+fn fill<'a>(place: &mut Option<Json<'a>>, reader: &mut Reader<'a>, name: &'static str) -> Result<(), Failure> {
+    if place.is_some() {
+        return Err(Failure::Twice(name));
+    }
+    *place = Some(reader.value()?);
+    Ok(())
+}
+
+fn take_text<'a>(place: &mut Option<Json<'a>>) -> Cow<'a, str> {
+    match place.take() {
+        Some(Json::String(text)) => text,
+        _ => Cow::Borrowed(""),
+    }
+}
+
+fn kind(json: Option<Json<'_>>) -> GroupVersionKind<'_> {
+    let Some(Json::Object(object)) = json else { return GroupVersionKind::default() };
+    let mut found = GroupVersionKind::default();
+    for (key, value) in object.into_members() {
+        let Json::String(text) = value else { continue };
+        match key.as_ref() {
+            "group" => found.group = text,
+            "version" => found.version = text,
+            "kind" => found.kind = text,
+            _ => {}
+        }
+    }
+    found
+}
+
+fn user(json: Option<Json<'_>>) -> User<'_> {
+    let Some(Json::Object(object)) = json else { return User::default() };
+    let mut found = User::default();
+    for (key, value) in object.into_members() {
+        match (key.as_ref(), value) {
+            ("username", Json::String(name)) => found.name = name,
+            ("groups", Json::Array(groups)) => {
+                found.groups = groups.into_iter().filter_map(|group| if let Json::String(group) = group { Some(group) } else { None }).collect();
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn bad_request(sentence: impl Into<String>) -> Refused {
+    Refused::BadRequest(sentence.into())
+}
+
+#[cfg(test)]
+mod tests;
