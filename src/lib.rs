@@ -5,3 +5,4 @@ pub mod json;
 pub mod policy;
 pub mod quantity;
 pub mod review;
+pub mod workload;
