@@ -210,6 +210,8 @@ impl Config {
     pub fn action(&self, rule: RuleId, namespace: &str) -> Action {
         let settings = self.rules.get(&rule);
         let here = settings.and_then(|settings| settings.namespaces.iter().find(|(glob, _)| glob.matches(namespace)));
-        here.map(|(_, action)| *action).or(settings.and_then(|settings| settings.action)).unwrap_or(rule.default_action())
+        here.map(|(_, action)| *action)
+            .or(settings.and_then(|settings| settings.action))
+            .unwrap_or(rule.default_action())
     }
 }

@@ -2,15 +2,27 @@
 //!
 //! Invariant: the outcome depends on the arguments alone. No clock, no network, no order of maps.
 
+use std::cmp::Reverse;
+
 use jiff::Timestamp;
 
 use crate::config::Config;
 use crate::facts::Facts;
-use crate::review::Request;
+use crate::json::Json;
+use crate::policy::decision::{Decision, Finding};
+use crate::policy::judge::{Judged, Scene};
+use crate::review::{Operation, Request};
 
 pub mod decision;
+pub mod judge;
+pub mod toleration;
 
-use decision::Decision;
+mod existing;
+mod mutation;
+mod notes;
+mod rules;
+
+pub use mutation::INJECTED;
 
 /// What is in force: a configuration and its digest. One request sees one.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +43,52 @@ pub enum Phase {
 }
 
 /// Judges a request, or says what to add to its object.
-pub fn decide(_phase: Phase, request: &Request<'_>, _policy: &Policy, _facts: &Facts, _now: Timestamp) -> Decision {
-    Decision { subject: request.shown_name(), ..Decision::default() }
+///
+/// A template is judged as its Pods would come out of mutation. For the built-in rules that is the template as it stands:
+/// mutation adds only what contradicts nothing, and nothing to a Pod that is refused.
+pub fn decide(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts, now: Timestamp) -> Decision {
+    let mut decision = Decision { subject: subject(request), ..Decision::default() };
+    if !concerns(request) || (phase == Phase::Mutate && request.operation != Operation::Create) {
+        return decision;
+    }
+    let scene = Scene::new(&policy.config, facts, request);
+    let templates = scene.judge();
+    let mut findings: Vec<Finding> =
+        templates.iter().flat_map(|judged| existing::findings(&scene, judged, now)).collect();
+    // Sorting is stable: within an action the findings keep the order of the templates and of the rules.
+    findings.sort_by_key(|finding| Reverse(finding.action));
+    decision.findings = findings;
+    match phase {
+        Phase::Validate => decision.notes = templates.iter().flat_map(|judged| notes::notes(&scene, judged)).collect(),
+        Phase::Mutate => {
+            if decision.allowed() {
+                decision.changes = changes(&scene, &templates);
+            }
+            decision.findings.clear();
+        }
+    }
+    decision
+}
+
+/// Whether a rule could have anything to say: objects that are made or changed, and the two subresources that change a
+/// Pod's containers. Deleting, binding, evicting and scaling are in nobody's way.
+fn concerns(request: &Request<'_>) -> bool {
+    matches!(request.operation, Operation::Create | Operation::Update)
+        && matches!(request.sub_resource.as_ref(), "" | "ephemeralcontainers" | "resize")
+}
+
+fn changes(scene: &Scene<'_>, templates: &[Judged<'_>]) -> Vec<decision::Change> {
+    templates.iter().flat_map(|judged| mutation::changes(scene, judged)).collect()
+}
+
+/// The object in words, and the owner whose template it was made from.
+fn subject(request: &Request<'_>) -> String {
+    let namespace = if request.namespace.is_empty() { String::new() } else { format!("{}/", request.namespace) };
+    let subject = format!("{} {namespace}{}", request.kind.kind, request.shown_name());
+    let owners = request.object.get("metadata").map_or(&[][..], |metadata| metadata.list("ownerReferences"));
+    let controller = owners.iter().find(|owner| owner.get("controller") == Some(&Json::Bool(true)));
+    match controller.and_then(|owner| Some((owner.text("kind")?, owner.text("name")?))) {
+        Some((kind, name)) => format!("{subject}, made from the template of {kind} {name}, where it is to be mended"),
+        None => subject,
+    }
 }

@@ -117,6 +117,19 @@ impl Quantity {
         Ok(power.map_or(u128::MAX, |power| self.coefficient.saturating_mul(power)))
     }
 
+    /// The least whole number that is not below the value, as Kubernetes' scheduler rounds; nothing for a negative value.
+    pub fn ceil(self) -> Option<u128> {
+        match self.count() {
+            Ok(count) => Some(count),
+            Err(CountError::Negative) => None,
+            Err(CountError::Fractional) => {
+                let places = u32::try_from(self.exponent.unsigned_abs()).unwrap_or(u32::MAX);
+                let unit = 10_u128.checked_pow(places);
+                Some(unit.map_or(1, |unit| self.coefficient.div_ceil(unit)))
+            }
+        }
+    }
+
     /// Whether the value is zero.
     pub fn is_zero(self) -> bool {
         self.coefficient == 0
@@ -236,8 +249,23 @@ mod tests {
     #[test]
     fn spellings_of_one() {
         for text in [
-            "1", "01", "+1", "1.0", "1.", "1000m", "1000000u", "1000000000n", "1e0", "10e-1", "0.1e1", "0.001k",
-            "0.0009765625Ki", " 1", "1E0", "1e+0", "\t1\u{a0}",
+            "1",
+            "01",
+            "+1",
+            "1.0",
+            "1.",
+            "1000m",
+            "1000000u",
+            "1000000000n",
+            "1e0",
+            "10e-1",
+            "0.1e1",
+            "0.001k",
+            "0.0009765625Ki",
+            " 1",
+            "1E0",
+            "1e+0",
+            "\t1\u{a0}",
         ] {
             assert_eq!(Quantity::parse(text), Quantity::parse("1"), "{text:?}");
             assert_eq!(count(text), Ok(1), "{text:?}");
@@ -271,8 +299,17 @@ mod tests {
     }
 
     #[test]
+    fn rounds_up_as_the_scheduler_does() {
+        for (text, up) in [("1999999u", 2), ("1n", 1), ("1e-2147483648", 1), ("2", 2), ("1.0000000001", 2)] {
+            assert_eq!(Quantity::parse(text).unwrap().ceil(), Some(up), "{text}");
+        }
+        assert_eq!(Quantity::parse("-1").unwrap().ceil(), None);
+    }
+
+    #[test]
     fn what_kubernetes_cannot_read_is_an_error() {
-        for text in ["two", "1K", "1ki", "1e", "0x1", "1_0", "1,0", "NaN", "Inf", "\u{ff11}", "1\0", "1 2", "1e+", "m1"] {
+        for text in ["two", "1K", "1ki", "1e", "0x1", "1_0", "1,0", "NaN", "Inf", "\u{ff11}", "1\0", "1 2", "1e+", "m1"]
+        {
             assert_eq!(Quantity::parse(text), Err(QuantityError::Grammar), "{text:?}");
         }
         assert_eq!(Quantity::parse("  "), Err(QuantityError::Empty));

@@ -12,7 +12,9 @@ use thiserror::Error;
 
 use crate::json::{Json, JsonError, Reader};
 
+mod patch;
 pub mod response;
+mod text;
 
 /// The one version of the review that is spoken.
 pub const API_VERSION: &str = "admission.k8s.io/v1";
@@ -121,7 +123,10 @@ impl Request<'_> {
         }
         let metadata = self.object.get("metadata");
         let text = |key| metadata.and_then(|metadata| metadata.text(key)).filter(|name| !name.is_empty());
-        text("name").map(str::to_owned).or_else(|| text("generateName").map(|prefix| format!("{prefix}*"))).unwrap_or_default()
+        text("name")
+            .map(str::to_owned)
+            .or_else(|| text("generateName").map(|prefix| format!("{prefix}*")))
+            .unwrap_or_default()
     }
 }
 
@@ -216,7 +221,9 @@ impl<'a> Envelope<'a> {
         }
         let operation = text(&self.operation);
         let Some(operation) = Operation::read(&operation) else {
-            return Err(bad_request(format!("request.operation {operation:?} is none of CREATE, UPDATE, DELETE, CONNECT")));
+            return Err(bad_request(format!(
+                "request.operation {operation:?} is none of CREATE, UPDATE, DELETE, CONNECT"
+            )));
         };
         let kind = kind(self.object_kind.take());
         if kind.kind.is_empty() {
@@ -243,7 +250,9 @@ impl<'a> Envelope<'a> {
         let uid = take_text(&mut self.uid).into_owned();
         let operation = self.operation.as_ref().and_then(Json::as_str).and_then(Operation::read);
         if uid.is_empty() || operation.is_none() || self.object_kind.is_none() {
-            return bad_request(format!("the body is no AdmissionReview of {API_VERSION} that can be judged: {reason}"));
+            return bad_request(format!(
+                "the body is no AdmissionReview of {API_VERSION} that can be judged: {reason}"
+            ));
         }
         Refused::Unreadable { uid, reason: format!("the request cannot be judged: {reason}") }
     }
@@ -251,10 +260,17 @@ impl<'a> Envelope<'a> {
 
 /// CREATE and UPDATE carry an object; one that is none cannot be judged, and must not pass for that.
 fn demand_objects(request: &Request<'_>) -> Result<(), Refused> {
-    let unreadable = |what| Err(Refused::Unreadable { uid: request.uid.to_string(), reason: format!("the request cannot be judged: {what}") });
+    let unreadable = |what| {
+        Err(Refused::Unreadable {
+            uid: request.uid.to_string(),
+            reason: format!("the request cannot be judged: {what}"),
+        })
+    };
     let is_object = |json: &Json<'_>| json.as_object().is_some();
     match request.operation {
-        Operation::Create | Operation::Update if !is_object(&request.object) => unreadable("request.object is no object"),
+        Operation::Create | Operation::Update if !is_object(&request.object) => {
+            unreadable("request.object is no object")
+        }
         Operation::Update if !is_object(&request.old_object) => unreadable("request.oldObject is no object"),
         _ => Ok(()),
     }
@@ -297,7 +313,10 @@ fn user(json: Option<Json<'_>>) -> User<'_> {
         match (key.as_ref(), value) {
             ("username", Json::String(name)) => found.name = name,
             ("groups", Json::Array(groups)) => {
-                found.groups = groups.into_iter().filter_map(|group| if let Json::String(group) = group { Some(group) } else { None }).collect();
+                found.groups = groups
+                    .into_iter()
+                    .filter_map(|group| if let Json::String(group) = group { Some(group) } else { None })
+                    .collect();
             }
             _ => {}
         }

@@ -76,7 +76,16 @@ impl Default for Config {
             rules: BTreeMap::new(),
             exemptions: vec![],
             workloads: vec![],
-            gpu_resources: ["nvidia.com/gpu*", "nvidia.com/mig-*", "amd.com/gpu*", "gpu.intel.com/*", "habana.ai/gaudi", "huawei.com/Ascend*"].map(Glob::new).to_vec(),
+            gpu_resources: [
+                "nvidia.com/gpu*",
+                "nvidia.com/mig-*",
+                "amd.com/gpu*",
+                "gpu.intel.com/*",
+                "habana.ai/gaudi",
+                "huawei.com/Ascend*",
+            ]
+            .map(Glob::new)
+            .to_vec(),
             controllers: vec![Glob::new("system:kube-controller-manager")],
             on_deadline: OnDeadline::Deny,
         }

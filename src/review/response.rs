@@ -1,8 +1,18 @@
 //! A decision into the bytes of the answer.
+//!
+//! What it does: writes the AdmissionReview that the API server reads, with bounded and harmless texts. Invariant: the uid is
+//! the request's, a refusal has code 403, reason `Forbidden` and a message, and a patch was applied to the request's own
+//! object before it is sent.
 
-use super::Request;
+use serde::Serialize;
+
+use super::{API_VERSION, Request};
 use crate::policy::Phase;
-use crate::policy::decision::Decision;
+use crate::policy::decision::{Action, Decision, Finding, Spared};
+use crate::review::{patch, text};
+
+/// The most causes that a refusal lists for machines.
+const MAX_CAUSES: usize = 64;
 
 /// An answer, ready to be sent with status 200.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,15 +24,158 @@ pub struct Encoded {
 }
 
 /// The answer to a request that was judged.
-pub fn encode(_phase: Phase, request: &Request<'_>, decision: &Decision, _digest: &str) -> Encoded {
-    let body = serde_json::json!({"apiVersion": super::API_VERSION, "kind": "AdmissionReview",
-        "response": {"uid": request.uid, "allowed": decision.allowed()}});
-    Encoded { body: body.to_string().into_bytes(), patch_error: None }
+pub fn encode(phase: Phase, request: &Request<'_>, decision: &Decision, digest: &str) -> Encoded {
+    let (patch, patch_error) = match patch::encode(&request.object, &decision.changes) {
+        Ok(patch) => (patch, None),
+        Err(error) => (None, Some(error)),
+    };
+    // The mutating call completes; refusing is the validating call's, which sees the final object.
+    let allowed = phase == Phase::Mutate || decision.allowed();
+    let response = Response {
+        uid: &request.uid,
+        allowed,
+        status: (!allowed).then(|| refusal(request, decision)),
+        patch_type: patch.is_some().then_some("JSONPatch"),
+        patch,
+        warnings: warnings(decision),
+        audit_annotations: Some(audit(decision, digest)),
+    };
+    Encoded { body: write(&response), patch_error }
 }
 
 /// The denial of a request that could not be judged.
 pub fn encode_unreadable(uid: &str, reason: &str) -> Vec<u8> {
-    let body = serde_json::json!({"apiVersion": super::API_VERSION, "kind": "AdmissionReview",
-        "response": {"uid": uid, "allowed": false, "status": {"code": 403, "reason": "Forbidden", "message": reason}}});
-    body.to_string().into_bytes()
+    let status = Status { details: None, ..status(text::lines(&[reason.to_owned()], "")) };
+    write(&Response {
+        uid,
+        allowed: false,
+        status: Some(status),
+        patch: None,
+        patch_type: None,
+        warnings: Vec::new(),
+        audit_annotations: None,
+    })
 }
+
+/// One finding as its user reads it: `[rule-id] field.path: what; fix`.
+pub fn line(finding: &Finding) -> String {
+    let field = if finding.field.is_empty() { String::new() } else { format!(" {}:", finding.field) };
+    format!("[{}]{field} {}; {}", finding.rule, finding.message, finding.fix)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    response: &'a Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit_annotations: Option<Audit<'a>>,
+}
+
+#[derive(Serialize)]
+struct Status<'a> {
+    #[serde(rename = "status")]
+    outcome: &'static str,
+    code: u16,
+    reason: &'static str,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details<'a>>,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    name: String,
+    group: &'a str,
+    kind: &'a str,
+    causes: Vec<Cause>,
+}
+
+#[derive(Serialize)]
+struct Cause {
+    reason: &'static str,
+    message: String,
+    field: String,
+}
+
+#[derive(Serialize)]
+struct Audit<'a> {
+    configuration: &'a str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    rules: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    exemption: String,
+}
+
+fn write(response: &Response<'_>) -> Vec<u8> {
+    let review = Review { api_version: API_VERSION, kind: "AdmissionReview", response };
+    // Strings, numbers and lists of them always serialise; an empty body would be a failed call and no admission.
+    serde_json::to_vec(&review).unwrap_or_default()
+}
+
+fn status<'a>(message: String) -> Status<'a> {
+    Status { outcome: "Failure", code: 403, reason: "Forbidden", message, details: None }
+}
+
+fn refusal<'a>(request: &'a Request<'_>, decision: &Decision) -> Status<'a> {
+    let refused = decision.refusal.iter().cloned();
+    let lines: Vec<String> = refused.chain(decision.of(Action::Deny).map(line)).collect();
+    let causes = decision.of(Action::Deny).take(MAX_CAUSES).map(|finding| Cause {
+        reason: finding.rule.as_str(),
+        message: text::item(&format!("{}; {}", finding.message, finding.fix)),
+        field: text::item(&finding.field),
+    });
+    let details = Details {
+        name: text::item(&request.shown_name()),
+        group: &request.kind.group,
+        kind: &request.kind.kind,
+        causes: causes.collect(),
+    };
+    Status { details: Some(details), ..status(text::lines(&lines, &decision.subject)) }
+}
+
+fn warnings(decision: &Decision) -> Vec<String> {
+    let findings = decision.of(Action::Warn).map(|finding| match &finding.spared {
+        Some(Spared::Existing) => format!("{} (was there before)", line(finding)),
+        _ => line(finding),
+    });
+    text::warnings(findings.chain(decision.notes.iter().cloned()))
+}
+
+/// What the audit log keeps: every rule that found something with what it led to, and why one was exempted.
+fn audit<'a>(decision: &Decision, digest: &'a str) -> Audit<'a> {
+    let mut rules: Vec<String> = Vec::new();
+    let mut exemptions: Vec<String> = Vec::new();
+    for finding in &decision.findings {
+        let rule = format!("{}={}", finding.rule, finding.action);
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+        if let Some(Spared::Exempted(reason)) = &finding.spared {
+            let exemption = format!("{}: {reason}", finding.rule);
+            if !exemptions.contains(&exemption) {
+                exemptions.push(exemption);
+            }
+        }
+    }
+    Audit { configuration: digest, rules: rules.join(","), exemption: text::item(&exemptions.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,14 @@ fn decodes_what_a_rule_may_read() {
 
 #[test]
 fn what_is_no_review_is_a_bad_request() {
-    for body in ["", "{", "[]", "null", "{}", r#"{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{}}"#] {
+    for body in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        r#"{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{}}"#,
+    ] {
         assert!(matches!(decode(body.as_bytes()), Err(Refused::BadRequest(_))), "{body}");
     }
     for request in ["null", "[]", "{}", r#"{"uid":"u"}"#, r#"{"uid":"u","operation":"PATCH","kind":{"kind":"Pod"}}"#] {

@@ -4,6 +4,8 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::json::Json;
+
 /// A step of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'r> {
@@ -16,6 +18,16 @@ pub enum Step<'r> {
 /// A place in an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Path<'r>(Vec<Step<'r>>);
+
+impl Step<'_> {
+    /// What stands one step below a value.
+    pub fn of<'j>(&self, value: &'j Json<'j>) -> Option<&'j Json<'j>> {
+        match self {
+            Self::Key(key) => value.get(key),
+            Self::Index(index) => value.as_array().and_then(|elements| elements.get(*index)),
+        }
+    }
+}
 
 impl<'r> Path<'r> {
     /// The object itself.
@@ -38,6 +50,11 @@ impl<'r> Path<'r> {
     /// The steps from the object to the place.
     pub fn steps(&self) -> &[Step<'r>] {
         &self.0
+    }
+
+    /// What stands at the place in an object.
+    pub fn resolve<'j>(&self, root: &'j Json<'j>) -> Option<&'j Json<'j>> {
+        self.0.iter().try_fold(root, |value, step| step.of(value))
     }
 
     /// The JSON pointer of RFC 6901.

@@ -66,24 +66,17 @@ pub fn container<'r>(piece: Placed<'r>, role: Role, default_name: &'r str) -> Co
 
 /// A path in which an element of a list that has a name stands by it, so that removing one group leaves the identity of the
 /// others.
-fn identity(root: &Json<'_>, path: &Path<'_>) -> String {
+fn identity<'r>(root: &'r Json<'r>, path: &Path<'r>) -> String {
     let mut identity = String::new();
     let mut here = Some(root);
     for step in path.steps() {
         identity.push('/');
-        match step {
-            Step::Key(key) => {
-                identity.push_str(key);
-                here = here.and_then(|value| value.get(key));
-            }
-            Step::Index(index) => {
-                here = here.and_then(Json::as_array).and_then(|elements| elements.get(*index));
-                let name = here.and_then(|value| value.text("name").or_else(|| value.text("groupName")));
-                match name {
-                    Some(name) => identity.push_str(name),
-                    None => identity.push_str(&index.to_string()),
-                }
-            }
+        here = here.and_then(|value| step.of(value));
+        let name = here.and_then(|value| value.text("name").or_else(|| value.text("groupName")));
+        match (step, name) {
+            (Step::Key(key), _) => identity.push_str(key),
+            (Step::Index(_), Some(name)) => identity.push_str(name),
+            (Step::Index(index), None) => identity.push_str(&index.to_string()),
         }
     }
     identity

@@ -1,0 +1,117 @@
+//! What a draft of a finding leads to: the action of its rule, exemptions, and the treatment of what was there before.
+//!
+//! Invariant: nothing here makes a finding worse than the configuration says; each step may only spare.
+
+use jiff::Timestamp;
+
+use crate::config::{Exemption, Existing};
+use crate::policy::decision::{Action, Finding, RuleId, Spared};
+use crate::policy::judge::{Judged, Scene};
+use crate::policy::rules::{self, Draft};
+use crate::review::Operation;
+use crate::workload::growth;
+
+/// The annotation of a mirror Pod, which the kubelet makes for a static one.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// The group of kubelets. Anyone can write the annotation, nobody else this group.
+const NODES: &str = "system:nodes";
+
+/// All findings about one template.
+pub(crate) fn findings(scene: &Scene<'_>, judged: &Judged<'_>, now: Timestamp) -> Vec<Finding> {
+    let mut settled = Vec::new();
+    let mut past: Option<Past> = None;
+    for rule in RuleId::ALL {
+        let action = scene.config.action(rule, &scene.request.namespace).min(scene.config.enforcement);
+        if action == Action::Off {
+            continue;
+        }
+        for draft in rules::check(rule, scene, judged) {
+            let past = past.get_or_insert_with(|| Past::of(scene, judged));
+            settled.push(settle(scene, judged, draft, action, past, now));
+        }
+    }
+    settled
+}
+
+/// What the update does to the template, worked out once and only where there is a finding.
+struct Past {
+    /// Identities of the findings that the old object has.
+    known: Vec<String>,
+    /// Whether the request makes new Pods of the template.
+    makes_pods: bool,
+}
+
+impl Past {
+    fn of(scene: &Scene<'_>, judged: &Judged<'_>) -> Self {
+        if scene.request.operation != Operation::Update {
+            return Self { known: Vec::new(), makes_pods: true };
+        }
+        let Some(old) = scene.old_of(judged) else { return Self { known: Vec::new(), makes_pods: true } };
+        let drafts = RuleId::ALL.into_iter().flat_map(|rule| rules::check(rule, scene, old));
+        let known = drafts.map(|draft| identity(old, &draft)).collect();
+        let (new_root, old_root) = (&scene.request.object, &scene.request.old_object);
+        let makes_pods = !scene.is_pod()
+            && (growth::changed(&judged.template, Some(&old.template))
+                || growth::raised(new_root, &judged.template, old_root, &old.template));
+        Self { known, makes_pods }
+    }
+}
+
+fn settle(
+    scene: &Scene<'_>,
+    judged: &Judged<'_>,
+    draft: Draft,
+    action: Action,
+    past: &Past,
+    now: Timestamp,
+) -> Finding {
+    let identity = identity(judged, &draft);
+    let (action, spared) = match spared(scene, draft.rule, &identity, past, now) {
+        Some(spared @ Spared::Exempted(_)) => (action.min(Action::DryRun), Some(spared)),
+        Some(spared) if action == Action::Deny => (Action::Warn, Some(spared)),
+        _ => (action, None),
+    };
+    let Draft { rule, field, found, wanted, message, fix, about: _ } = draft;
+    Finding { rule, action, field, found, wanted, message, fix, identity, spared }
+}
+
+fn identity(judged: &Judged<'_>, draft: &Draft) -> String {
+    format!("{} {} {}", draft.rule, judged.template.identity, draft.about)
+}
+
+fn spared(scene: &Scene<'_>, rule: RuleId, identity: &str, past: &Past, now: Timestamp) -> Option<Spared> {
+    let exemption = scene.config.exemptions.iter().find(|exemption| exempts(exemption, scene, rule, now));
+    if let Some(exemption) = exemption {
+        return Some(Spared::Exempted(exemption.reason.clone()));
+    }
+    if is_mirror(scene) {
+        return Some(Spared::MirrorPod);
+    }
+    let known = past.known.iter().any(|known| known == identity);
+    // A closed pool takes no new Pods, whoever makes them and whatever was there.
+    let keeps = scene.config.existing == Existing::Keep && rule != RuleId::PoolOpen;
+    let spares = (known && (keeps || !past.makes_pods)) || (keeps && scene.by_controller);
+    spares.then_some(Spared::Existing)
+}
+
+fn is_mirror(scene: &Scene<'_>) -> bool {
+    scene.is_pod()
+        && scene.request.object.at(&["metadata", "annotations", MIRROR]).is_some()
+        && scene.request.user.groups.iter().any(|group| group == NODES)
+}
+
+/// Whether everything that the exemption names matches, at this moment.
+fn exempts(exemption: &Exemption, scene: &Scene<'_>, rule: RuleId, now: Timestamp) -> bool {
+    let request = scene.request;
+    let any = |globs: &[crate::config::glob::Glob], name: &str| {
+        globs.is_empty() || globs.iter().any(|glob| glob.matches(name))
+    };
+    exemption.until.is_none_or(|until| now < until)
+        && any(&exemption.rules, rule.as_str())
+        && any(&exemption.namespaces, &request.namespace)
+        && any(&exemption.users, &request.user.name)
+        && (exemption.groups.is_empty()
+            || request.user.groups.iter().any(|group| exemption.groups.iter().any(|glob| glob.matches(group))))
+        && any(&exemption.workloads, &format!("{}/{}", request.kind.kind, request.shown_name()))
+}

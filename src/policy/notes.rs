@@ -1,0 +1,53 @@
+//! What the user should know beside findings: what is not judged, and what mutation cannot do.
+//!
+//! Invariant: a note never refuses, and is given once, when the template is new or changes.
+
+use crate::policy::judge::{Judged, Scene};
+use crate::policy::mutation::missing_tolerations;
+use crate::policy::toleration::to_value;
+use crate::review::Operation;
+use crate::workload::growth;
+
+/// The notes on one template.
+pub(crate) fn notes(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<String> {
+    let old = scene.old_of(judged).map(|old| &old.template);
+    if scene.request.operation == Operation::Update && !growth::changed(&judged.template, old) {
+        return Vec::new();
+    }
+    claims(scene, judged).into_iter().chain(daemon_set(scene, judged)).collect()
+}
+
+/// Devices that come by dynamic resource allocation have no count that could be read here.
+fn claims(scene: &Scene<'_>, judged: &Judged<'_>) -> Option<String> {
+    let claims = judged.template.field("resourceClaims")?;
+    let names = judged.concerned().filter_map(|place| scene.pool(place)).map(|pool| pool.name.as_str());
+    let pools: Vec<&str> = names.collect();
+    let listed = claims.value.as_array().is_some_and(|claims| !claims.is_empty());
+    (listed && !pools.is_empty()).then(|| {
+        format!(
+            "{}: devices that come through resourceClaims are not judged for pool {}",
+            claims.path,
+            pools.join(", ")
+        )
+    })
+}
+
+/// A DaemonSet's controller reads the tolerations of its template before it makes Pods, so that injection comes too late.
+fn daemon_set(scene: &Scene<'_>, judged: &Judged<'_>) -> Option<String> {
+    if scene.request.kind.kind != "DaemonSet" {
+        return None;
+    }
+    let [demand] = judged.pools.as_slice() else { return None };
+    let pool = scene.pool(demand.pool).filter(|pool| pool.inject.tolerations)?;
+    let spec = judged.template.levels.first()?;
+    let missing: Vec<String> =
+        missing_tolerations(spec, pool).into_iter().map(|wanted| to_value(wanted).to_string()).collect();
+    (!missing.is_empty()).then(|| {
+        format!(
+            "{}.tolerations: a DaemonSet needs the tolerations of pool {} in its template; add {}",
+            spec.path,
+            pool.name,
+            missing.join(", ")
+        )
+    })
+}

@@ -1,0 +1,56 @@
+//! `checkpoint-required`: a workload in a pool that demands it declares that it can be interrupted without loss.
+//!
+//! Shared cards have no fault isolation: the neighbour's crash ends everyone's work on the card.
+
+use crate::policy::decision::RuleId;
+use crate::policy::judge::{Judged, Scene};
+use crate::policy::rules::{Draft, listed};
+use crate::workload::path::Path;
+
+pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
+    let declared = judged.class.checkpoint.as_ref();
+    let satisfied = match declared {
+        Some(declared) => declared.word != "false",
+        None => judged.template.declared_elsewhere,
+    };
+    if satisfied {
+        return Vec::new();
+    }
+    let key = scene.config.checkpoint_label.as_str();
+    let wanted = label_path(judged);
+    let demanding = judged.pools.iter().filter_map(|demand| Some((demand, scene.pool(demand.pool)?)));
+    demanding
+        .filter(|(_, pool)| pool.requires_checkpoint)
+        .map(|(demand, pool)| {
+            let resources = listed(&demand.resources);
+            let (field, found, what) = match declared {
+                Some(declared) => (declared.source.clone(), "false", "declares that it keeps no checkpoints".to_owned()),
+                None => (format!("{wanted}[{key}]"), "", format!("does not declare its checkpoints ({key}){}", misplaced(judged))),
+            };
+            Draft {
+                rule: RuleId::CheckpointRequired,
+                field,
+                found: found.to_owned(),
+                wanted: Some("true or stateless".to_owned()),
+                message: format!("the workload asks for {resources} of pool {} and {what}", pool.name),
+                fix: format!(
+                    "label {wanted} with {key}: \"true\" if it resumes from checkpoints, or stateless if a failed attempt can be retried without losing data; else use an exclusive GPU"
+                ),
+                about: format!("{}={found}", pool.name),
+            }
+        })
+        .collect()
+}
+
+/// Where the Pods' labels are declared.
+fn label_path<'s>(judged: &Judged<'s>) -> Path<'s> {
+    match judged.template.labels.last() {
+        Some(labels) => labels.path.clone(),
+        None => judged.template.path.key("metadata").key("labels"),
+    }
+}
+
+fn misplaced(judged: &Judged<'_>) -> String {
+    let [_, checkpoint] = &judged.class.misplaced;
+    if checkpoint.is_empty() { String::new() } else { format!("; {}", checkpoint.join("; ")) }
+}

@@ -1,0 +1,36 @@
+//! `declaration-valid`: declared words are known, and `tolerant` does not contradict the priority class.
+
+use crate::policy::decision::RuleId;
+use crate::policy::judge::{Judged, Scene};
+use crate::policy::rules::Draft;
+
+pub(super) fn check(_scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
+    let class = &judged.class;
+    // A word of the Namespace concerns only those for whom it would have counted.
+    let involved = !judged.demand.resources.is_empty() || !judged.placed_on.is_empty();
+    let unknown = class.unknown.iter().filter(|unknown| involved || unknown.in_object).map(|unknown| {
+        let words = unknown.words.join(", ");
+        Draft {
+            rule: RuleId::DeclarationValid,
+            field: unknown.source.clone(),
+            found: unknown.found.clone(),
+            wanted: Some(unknown.words.join(" or ")),
+            message: format!("{} is {:?}, which is none of the words {words}", unknown.key, unknown.found),
+            fix: format!("use one of {words}, as a quoted string"),
+            about: format!("{}={}", unknown.key, unknown.found),
+        }
+    });
+    let tolerant = class.latency.as_ref().filter(|declared| declared.word == "tolerant" && declared.in_object);
+    let contradiction = tolerant.zip(class.critical_priority.as_ref()).map(|(declared, (name, source))| Draft {
+        rule: RuleId::DeclarationValid,
+        field: declared.source.clone(),
+        found: "tolerant".to_owned(),
+        wanted: Some("critical".to_owned()),
+        message: format!(
+            "tolerant contradicts the priority class {name} ({source}), which makes a workload latency-critical"
+        ),
+        fix: "declare critical, or use another priority class".to_owned(),
+        about: format!("tolerant/{name}"),
+    });
+    unknown.chain(contradiction).collect()
+}

@@ -1,0 +1,36 @@
+//! `no-latency-critical`: no latency-critical workload in, or placed on, a pool that does not admit it.
+//!
+//! A share is no reserved slice of the card: whoever else runs there decides how long an answer takes.
+
+use crate::policy::decision::RuleId;
+use crate::policy::judge::{Judged, Scene};
+use crate::policy::rules::{Draft, listed};
+
+pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
+    let Some(source) = judged.class.critical() else { return Vec::new() };
+    let refusing =
+        judged.concerned().filter_map(|place| scene.pool(place).filter(|pool| !pool.admits_latency_critical));
+    let label = &scene.config.latency_label;
+    refusing
+        .map(|pool| {
+            let asked: Vec<&str> = judged.pool_resources().collect();
+            let how = if asked.is_empty() {
+                "its placement leads there".to_owned()
+            } else {
+                format!("it asks for {}", listed(&asked))
+            };
+            Draft {
+                rule: RuleId::NoLatencyCritical,
+                field: source.clone(),
+                found: "critical".to_owned(),
+                wanted: Some("tolerant".to_owned()),
+                message: format!(
+                    "the workload is latency-critical, and pool {} guarantees no compute ({how})",
+                    pool.name
+                ),
+                fix: format!("use an exclusive GPU, or declare {label}: tolerant if slow answers harm nobody"),
+                about: format!("{}=critical", pool.name),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,94 @@
+//! `placement-matches-pool`: nodeSelector, required node affinity and nodeName do not contradict the pool that the demand
+//! names; and demand that could mean several pools says by placement which.
+
+use crate::policy::decision::RuleId;
+use crate::policy::judge::{Judged, PoolDemand, Scene};
+use crate::policy::rules::{Draft, listed};
+use crate::workload::demand::ResourceDemand;
+
+pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> =
+        judged.pools.iter().filter_map(|demand| contradiction(scene, judged, demand)).collect();
+    if drafts.is_empty() {
+        drafts.extend(elsewhere(scene, judged));
+    }
+    let unclear = judged.ambiguous.iter().filter_map(|place| judged.demand.resources.get(*place));
+    drafts.extend(unclear.map(|demand| ambiguous(scene, demand)));
+    drafts
+}
+
+fn contradiction(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>) -> Option<Draft> {
+    let pool = scene.pool(demand.pool)?;
+    let contradiction = judged.placement.contradicts(&pool.node_selector, scene.facts)?;
+    let labels = shown_labels(scene, demand.pool);
+    Some(Draft {
+        rule: RuleId::PlacementMatchesPool,
+        message: format!(
+            "{} keeps the Pod from every node of pool {} ({labels}), which {} leads to",
+            if contradiction.found.is_empty() { "it" } else { contradiction.found.as_str() },
+            pool.name,
+            listed(&demand.resources)
+        ),
+        fix: format!("ask for {labels}, or for the resource of the pool that is meant"),
+        about: format!("{}={}", pool.name, contradiction.found),
+        wanted: Some(labels),
+        field: contradiction.field,
+        found: contradiction.found,
+    })
+}
+
+/// Placed on one pool, but asking for a GPU that is not its own.
+fn elsewhere(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    for place in &judged.placed_on {
+        let Some(pool) = scene.pool(*place) else { continue };
+        let own = |resource: &str| scene.config.pools_of_resource(resource).any(|other| other == *place);
+        for demand in judged.demand.resources.iter().filter(|demand| !own(demand.resource)) {
+            let Some(ask) = demand.asks.first() else { continue };
+            drafts.push(Draft {
+                rule: RuleId::PlacementMatchesPool,
+                field: ask.value.path.to_string(),
+                found: demand.resource.to_owned(),
+                wanted: None,
+                message: format!(
+                    "the Pod is placed on pool {}, whose nodes do not advertise {}",
+                    pool.name, demand.resource
+                ),
+                fix: format!(
+                    "remove the placement on {}, or ask for the pool's own resource",
+                    shown_labels(scene, *place)
+                ),
+                about: format!("{}={}", pool.name, demand.resource),
+            });
+        }
+    }
+    drafts
+}
+
+fn ambiguous(scene: &Scene<'_>, demand: &ResourceDemand<'_>) -> Draft {
+    let pools = scene.config.pools_of_resource(demand.resource);
+    let choices: Vec<String> = pools
+        .filter_map(|place| Some(format!("{} ({})", scene.pool(place)?.name, shown_labels(scene, place))))
+        .collect();
+    let field = demand.asks.first().map(|ask| ask.value.path.to_string()).unwrap_or_default();
+    Draft {
+        rule: RuleId::PlacementMatchesPool,
+        field,
+        found: demand.resource.to_owned(),
+        wanted: None,
+        message: format!(
+            "{} leads to the pools {}, and nothing says which is meant",
+            demand.resource,
+            listed(&choices)
+        ),
+        fix: "add the nodeSelector of the pool that is meant".to_owned(),
+        about: format!("ambiguous={}", demand.resource),
+    }
+}
+
+fn shown_labels(scene: &Scene<'_>, place: usize) -> String {
+    let pool = scene.pool(place);
+    let labels = pool.into_iter().flat_map(|pool| &pool.node_selector);
+    let labels: Vec<String> = labels.map(|(key, value)| format!("{key}: {value}")).collect();
+    labels.join(", ")
+}

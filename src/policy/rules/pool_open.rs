@@ -1,0 +1,60 @@
+//! `pool-open`: nothing new enters a draining pool and nothing grows there; nothing at all is made in a closed one.
+//!
+//! On a rollback one first stops new placement, then drains. What controllers make for what is there goes on while a pool
+//! drains; they are known by the request's user, never by ownerReferences, which anyone can write.
+
+use crate::config::PoolState;
+use crate::policy::decision::RuleId;
+use crate::policy::judge::{Judged, PoolDemand, Scene};
+use crate::policy::rules::{Draft, listed};
+use crate::review::Operation;
+use crate::workload::growth;
+
+pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
+    judged.pools.iter().filter_map(|demand| closed(scene, judged, demand)).collect()
+}
+
+fn closed(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>) -> Option<Draft> {
+    let pool = scene.pool(demand.pool)?;
+    let (state, what, fix) = match pool.state {
+        PoolState::Open => return None,
+        PoolState::Draining => (
+            "Draining",
+            draining(scene, judged, demand)?,
+            "use another pool, or wait until this one is open again; what runs may shrink and be deleted",
+        ),
+        PoolState::Closed => (
+            "Closed",
+            "no Pods are made in it, by controllers neither",
+            "use another pool; what runs may shrink and be deleted",
+        ),
+    };
+    let ask = demand.asks.first()?;
+    Some(Draft {
+        rule: RuleId::PoolOpen,
+        field: ask.value.path.to_string(),
+        found: listed(&demand.resources),
+        wanted: None,
+        message: format!("pool {} is {state}: {what}", pool.name),
+        fix: fix.to_owned(),
+        about: format!("{}={state}", pool.name),
+    })
+}
+
+/// What is new about the workload in a draining pool, nothing where it was there as it is.
+fn draining(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>) -> Option<&'static str> {
+    let old = scene.old_of(judged);
+    let was_in = |old: &&Judged<'_>| old.pools.iter().any(|old| old.pool == demand.pool);
+    match (scene.request.operation, old.filter(was_in)) {
+        (Operation::Create, _) if scene.by_controller => None,
+        (Operation::Create, _) => Some("no new workload enters it"),
+        (Operation::Update, None) => Some("no workload that was not in it enters it"),
+        (Operation::Update, Some(old)) => {
+            let (new_root, old_root) = (&scene.request.object, &scene.request.old_object);
+            let more = old.pools.iter().any(|old| old.pool == demand.pool && old.total < demand.total);
+            let raised = growth::raised(new_root, &judged.template, old_root, &old.template);
+            (more || (raised && !scene.by_controller)).then_some("no workload in it grows")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,81 @@
+//! `share-limit`: no more shares per container and per Pod than the pool allows.
+//!
+//! The device plugin's `failRequestsGreaterThanOne` refuses the same only on the node, after scheduling, and a ReplicaSet
+//! then creates failing Pods without end.
+
+use crate::config::{Pool, Sharing};
+use crate::policy::decision::RuleId;
+use crate::policy::judge::{Judged, PoolDemand, Scene};
+use crate::policy::rules::{Draft, listed};
+use crate::workload::demand::{Ask, Asker};
+
+pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    for demand in &judged.pools {
+        let Some(pool) = scene.pool(demand.pool) else { continue };
+        let over = |ask: &&Ask<'_>| {
+            matches!(ask.asker, Asker::Container(_))
+                && pool.per_container.is_some_and(|limit| ask.count > u128::from(limit))
+        };
+        let greedy: Vec<&Ask<'_>> = demand.asks.iter().filter(over).collect();
+        drafts.extend(greedy.iter().map(|ask| container(judged, pool, demand, ask)));
+        // A container that alone is the whole excess was named already.
+        let told = greedy.iter().any(|ask| ask.count >= demand.total);
+        if pool.per_pod.is_some_and(|limit| demand.total > u128::from(limit)) && !told {
+            drafts.push(whole_pod(judged, pool, demand));
+        }
+    }
+    drafts
+}
+
+fn container(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>, ask: &Ask<'_>) -> Draft {
+    let limit = pool.per_container.unwrap_or(u64::MAX);
+    let who = judged.asker(ask.asker);
+    let spelled = ask.spelling();
+    let written = if spelled == ask.count.to_string() { String::new() } else { format!(" (written {spelled:?})") };
+    Draft {
+        rule: RuleId::ShareLimit,
+        field: ask.value.path.to_string(),
+        found: spelled,
+        wanted: Some(limit.to_string()),
+        message: format!(
+            "{who} asks for {}{written} of {}, and pool {} allows {limit} per container",
+            ask.count,
+            listed(&demand.resources),
+            pool.name
+        ),
+        fix: format!("set it to {limit}{}", advice(pool)),
+        about: format!("{who}={}", ask.count),
+    }
+}
+
+fn whole_pod(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>) -> Draft {
+    let limit = pool.per_pod.unwrap_or(u64::MAX);
+    let askers: Vec<String> =
+        demand.asks.iter().take(8).map(|ask| format!("{}: {}", judged.asker(ask.asker), ask.count)).collect();
+    let field = judged.template.levels.first().map_or(&judged.template.path, |level| &level.path);
+    Draft {
+        rule: RuleId::ShareLimit,
+        field: field.to_string(),
+        found: demand.total.to_string(),
+        wanted: Some(limit.to_string()),
+        message: format!(
+            "the Pod as a whole holds {} of {} at once ({}), and pool {} allows {limit} per Pod",
+            demand.total,
+            listed(&demand.resources),
+            askers.join(", "),
+            pool.name
+        ),
+        fix: format!("ask for {limit} in all{}", advice(pool)),
+        about: format!("pod={}", demand.total),
+    }
+}
+
+fn advice(pool: &Pool) -> &'static str {
+    match pool.sharing {
+        Sharing::TimeSlicing | Sharing::Mps => {
+            " (two shares do not buy twice the compute), or ask for an exclusive GPU"
+        }
+        Sharing::Mig | Sharing::Exclusive => "",
+    }
+}
