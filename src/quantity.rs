@@ -151,7 +151,7 @@ impl fmt::Display for Quantity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.negative { "-" } else { "" };
         match (self.exponent, self.count()) {
-            (0..=18, Ok(count)) => write!(out, "{count}"),
+            (0..=18, Ok(count)) if count < u128::MAX => write!(out, "{count}"),
             (0, _) => write!(out, "{sign}{}", self.coefficient),
             (exponent, _) => write!(out, "{sign}{}e{exponent}", self.coefficient),
         }

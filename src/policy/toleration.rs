@@ -17,7 +17,7 @@ pub fn covers(present: &Json<'_>, wanted: &Toleration) -> bool {
     if !effect.is_empty() && effect != wanted.effect {
         return false;
     }
-    if !lasts(present, wanted) {
+    if effect == "NoExecute" && !lasts(present, wanted) {
         return false;
     }
     match operator {
@@ -27,11 +27,11 @@ pub fn covers(present: &Json<'_>, wanted: &Toleration) -> bool {
     }
 }
 
-/// The seconds count for `NoExecute` alone; a toleration of every effect may carry them too.
+/// Whether a toleration of `NoExecute` lasts as long as the wanted one. The API server allows seconds with this effect
+/// alone.
 fn lasts(present: &Json<'_>, wanted: &Toleration) -> bool {
     match present.get("tolerationSeconds") {
         None => true,
-        Some(_) if !matches!(wanted.effect.as_str(), "NoExecute" | "") => true,
         Some(seconds) => seconds.as_i64().zip(wanted.seconds).is_some_and(|(present, wanted)| present >= wanted),
     }
 }

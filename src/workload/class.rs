@@ -148,17 +148,16 @@ fn understand(
     (source, in_object): (String, bool),
     class: &mut Class,
 ) -> Option<Declared> {
-    match value.as_str().and_then(|text| words.iter().find(|word| **word == text)) {
-        Some(word) => Some(Declared { word, source, in_object }),
-        None => {
-            let found = match value {
-                Json::String(text) => text.to_string(),
-                other => format!("{} (not a string)", spelling(other)),
-            };
-            class.unknown.push(Unknown { key: key.to_owned(), source, found, in_object, words });
-            None
-        }
+    let word = value.as_str().and_then(|text| words.iter().find(|word| **word == text));
+    if let Some(word) = word {
+        return Some(Declared { word, source, in_object });
     }
+    let found = match value {
+        Json::String(text) => text.to_string(),
+        other => format!("{} (not a string)", spelling(other)),
+    };
+    class.unknown.push(Unknown { key: key.to_owned(), source, found, in_object, words });
+    None
 }
 
 /// The API server gives the cluster's default class to Pods before webhooks run, and never to templates: for a template

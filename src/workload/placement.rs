@@ -5,9 +5,12 @@
 //! of a pool. Invariant: a term that Kubernetes' own parser refuses matches nothing.
 
 use crate::facts::{Facts, Labels};
-use crate::json::Json;
+use crate::json::{Json, Object};
 use crate::workload::path::Path;
 use crate::workload::{Placed, Template};
+
+/// The field that a requirement on fields can name.
+const NODE_NAME: &str = "metadata.name";
 
 /// The scheduling constraints of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,7 +44,8 @@ struct Requirement<'r> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum On<'r> {
     Label(&'r str),
-    NodeName,
+    /// A field of the Node. Kubernetes knows its name, and takes every other one for empty.
+    Field(&'r str),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +63,7 @@ impl<'r> Placement<'r> {
     pub fn of(template: &Template<'r>) -> Self {
         let selector = template.field("nodeSelector").map(|piece| {
             let path = &piece.path;
-            let members = piece.value.as_object().into_iter().flat_map(|members| members.iter());
+            let members = piece.value.as_object().into_iter().flat_map(Object::iter);
             members.filter_map(|(key, value)| Some((key, value.as_str()?, path.key(key)))).collect()
         });
         let required = template
@@ -142,7 +146,8 @@ fn contains(labels: &Labels, wanted: &Labels) -> bool {
 impl Requirement<'_> {
     fn met(&self, node: &str, labels: &Labels) -> bool {
         let value = match self.on {
-            On::NodeName => Some(node),
+            On::Field(NODE_NAME) => Some(node),
+            On::Field(_) => Some(""),
             On::Label(key) => labels.get(key).map(String::as_str),
         };
         self.test.met(value)
@@ -155,7 +160,7 @@ impl Requirement<'_> {
 
     fn forced_node(&self) -> Option<&str> {
         match (&self.on, &self.test) {
-            (On::NodeName, Test::In(names)) => names.first().copied(),
+            (On::Field(NODE_NAME), Test::In(names)) => names.first().copied(),
             _ => None,
         }
     }
@@ -169,8 +174,7 @@ impl Requirement<'_> {
 impl std::fmt::Display for Requirement<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let key = match self.on {
-            On::NodeName => "metadata.name",
-            On::Label(key) => key,
+            On::Field(key) | On::Label(key) => key,
         };
         match &self.test {
             Test::In(values) => write!(out, "{key} in ({})", values.join(", ")),
@@ -221,15 +225,15 @@ fn read_expression<'r>(expression: &'r Json<'r>) -> Option<Requirement<'r>> {
     labels.then_some(Requirement { on: On::Label(key), test })
 }
 
-/// Kubernetes knows one field, the node's name, with exactly one value.
+/// A requirement on a field has exactly one value.
 fn read_field<'r>(field: &'r Json<'r>) -> Option<Requirement<'r>> {
     let values = values(field)?;
-    let test = match (field.text("key")?, field.text("operator")?, values.len()) {
-        ("metadata.name", "In", 1) => Test::In(values),
-        ("metadata.name", "NotIn", 1) => Test::NotIn(values),
+    let test = match (field.text("operator")?, values.len()) {
+        ("In", 1) => Test::In(values),
+        ("NotIn", 1) => Test::NotIn(values),
         _ => return None,
     };
-    Some(Requirement { on: On::NodeName, test })
+    Some(Requirement { on: On::Field(field.text("key")?), test })
 }
 
 fn values<'r>(requirement: &'r Json<'r>) -> Option<Vec<&'r str>> {

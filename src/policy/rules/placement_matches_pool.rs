@@ -37,13 +37,18 @@ fn contradiction(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>
     })
 }
 
-/// Placed on one pool, but asking for a GPU that is not its own.
+/// Placed on one pool, or on its way there by injection, but asking for a GPU that is not its own.
 fn elsewhere(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     let mut drafts = Vec::new();
-    for place in &judged.placed_on {
-        let Some(pool) = scene.pool(*place) else { continue };
-        let own = |resource: &str| scene.config.pools_of_resource(resource).any(|other| other == *place);
-        for demand in judged.demand.resources.iter().filter(|demand| !own(demand.resource)) {
+    for place in judged.concerned() {
+        let Some(pool) = scene.pool(place).filter(|pool| !pool.node_selector.is_empty()) else { continue };
+        let within = judged.pools.iter().any(|demand| demand.pool == place);
+        // Two pools that are both asked for are the matter of `one-pool`.
+        let foreign = |resource: &str| {
+            let mut pools = scene.config.pools_of_resource(resource).peekable();
+            if within { pools.peek().is_none() } else { pools.all(|other| other != place) }
+        };
+        for demand in judged.demand.resources.iter().filter(|demand| foreign(demand.resource)) {
             let Some(ask) = demand.asks.first() else { continue };
             drafts.push(Draft {
                 rule: RuleId::PlacementMatchesPool,
@@ -51,12 +56,12 @@ fn elsewhere(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
                 found: demand.resource.to_owned(),
                 wanted: None,
                 message: format!(
-                    "the Pod is placed on pool {}, whose nodes do not advertise {}",
+                    "the Pod belongs on pool {}, and {} is none of its resources",
                     pool.name, demand.resource
                 ),
                 fix: format!(
-                    "remove the placement on {}, or ask for the pool's own resource",
-                    shown_labels(scene, *place)
+                    "ask for one of the two, and place the Pod on {} only for the pool's own",
+                    shown_labels(scene, place)
                 ),
                 about: format!("{}={}", pool.name, demand.resource),
             });
