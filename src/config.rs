@@ -10,7 +10,9 @@ use jiff::Timestamp;
 use crate::config::glob::Glob;
 use crate::policy::decision::{Action, RuleId};
 
+mod defaults;
 pub mod glob;
+pub mod kinds;
 pub mod parse;
 
 pub use parse::{Mistake, Mistakes, parse};

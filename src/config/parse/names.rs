@@ -1,0 +1,193 @@
+//! What Kubernetes takes for a name of each sort, and what is wrong with a text that is none.
+//!
+//! Invariant: every check is linear in the text. Where globs are allowed, `*` stands for any run of characters, so a glob is
+//! right when some name could fit it.
+
+type Verdict = Result<(), String>;
+
+/// The most stars of a resource's glob: globs of pools are compared with each other, which takes the longer the more stars
+/// there are.
+const MOST_STARS: usize = 4;
+
+/// A label key: an optional DNS subdomain and a slash, then a name.
+pub(super) fn label_key(text: &str) -> Verdict {
+    let (prefix, name) = match text.split_once('/') {
+        None => (None, text),
+        Some((prefix, name)) => (Some(prefix), name),
+    };
+    if let Some(prefix) = prefix {
+        subdomain(prefix).map_err(|why| format!("before the slash, {why}"))?;
+    }
+    label_name(name)
+}
+
+/// A label value: empty, or like the name of a label key.
+pub(super) fn label_value(text: &str) -> Verdict {
+    if text.is_empty() { Ok(()) } else { label_name(text) }
+}
+
+/// A DNS label by RFC 1123.
+pub(super) fn dns_label(text: &str) -> Verdict {
+    let inner = |character: char| matches!(character, 'a'..='z' | '0'..='9' | '-');
+    bounded(text, 63)?;
+    made_of(text, inner, "lower-case letters, digits and -")?;
+    begins_and_ends(text, |character| character != '-', "a letter or a digit")
+}
+
+/// A DNS subdomain by RFC 1123.
+pub(super) fn subdomain(text: &str) -> Verdict {
+    bounded(text, 253)?;
+    made_of(
+        text,
+        |character| matches!(character, 'a'..='z' | '0'..='9' | '-' | '.'),
+        "lower-case letters, digits, - and .",
+    )?;
+    let alone = |part: &str| !part.is_empty() && !part.starts_with('-') && !part.ends_with('-');
+    if text.split('.').all(alone) {
+        Ok(())
+    } else {
+        Err("each part between dots must begin and end with a letter or a digit".to_owned())
+    }
+}
+
+/// A glob of DNS subdomains, such as names of Namespaces and PriorityClasses.
+pub(super) fn subdomain_glob(text: &str) -> Verdict {
+    subdomain(&filled(text))
+}
+
+/// A glob of extended resources: a domain that is not Kubernetes' own, a slash, and a name.
+pub(super) fn resource_glob(text: &str) -> Verdict {
+    let example = filled(text);
+    if text.matches('*').count() > MOST_STARS {
+        return Err(format!("it has more than {MOST_STARS} stars"));
+    }
+    let Some((domain, name)) = example.split_once('/') else {
+        let native = matches!(text, "cpu" | "memory" | "storage" | "ephemeral-storage" | "pods");
+        let why = if native { "this is a resource of Kubernetes itself" } else { "there is no domain and slash" };
+        return Err(format!("{why}; extended resources look like nvidia.com/gpu.shared"));
+    };
+    label_key(&example)?;
+    if domain == "kubernetes.io" || domain.ends_with(".kubernetes.io") {
+        return Err("resources of kubernetes.io are not extended ones".to_owned());
+    }
+    if domain.starts_with("requests.") || name.starts_with("requests.") {
+        return Err("requests. is the form of a ResourceQuota; write the resource's own name".to_owned());
+    }
+    Ok(())
+}
+
+/// A name or a glob of anything else, such as users: not empty, no blanks at its ends, no control characters.
+pub(super) fn any_glob(text: &str) -> Verdict {
+    bounded(text, 1024)?;
+    if text.trim() != text {
+        return Err("it begins or ends with a blank".to_owned());
+    }
+    if text.chars().any(char::is_control) {
+        return Err("it holds a control character".to_owned());
+    }
+    Ok(())
+}
+
+/// A kind: letters and digits, a capital first.
+pub(super) fn kind(text: &str) -> Verdict {
+    bounded(text, 63)?;
+    made_of(text, |character| character.is_ascii_alphanumeric(), "letters and digits")?;
+    if text.starts_with(|first: char| first.is_ascii_uppercase()) {
+        Ok(())
+    } else {
+        Err("kinds begin with a capital letter, such as Deployment".to_owned())
+    }
+}
+
+/// A glob of objects, `Kind/name`.
+pub(super) fn workload_glob(text: &str) -> Verdict {
+    let form = "write Kind/name, such as Deployment/trainer, Job/nightly-* or */trainer";
+    let Some((kind_glob, name)) = text.split_once('/') else {
+        return Err(format!("there is no kind; {form}"));
+    };
+    if name.contains('/') {
+        return Err(format!("there is more than one slash; {form}"));
+    }
+    // A glob may begin with a star where a kind begins with a capital.
+    let star_first = kind_glob.starts_with('*');
+    let example = if star_first { format!("K{}", filled(kind_glob)) } else { filled(kind_glob) };
+    kind(&example).map_err(|why| format!("before the slash, {why}"))?;
+    subdomain_glob(name).map_err(|why| format!("behind the slash, {why}"))
+}
+
+/// An API group; empty is the core group.
+pub(super) fn group(text: &str) -> Verdict {
+    if text.is_empty() {
+        return Ok(());
+    }
+    if let Some((group, _)) = text.split_once('/') {
+        return Err(format!("the version does not belong to it; write {group}"));
+    }
+    if matches!(text, "v1" | "core") {
+        return Err("the core group is the empty text; write \"\"".to_owned());
+    }
+    subdomain(text)
+}
+
+/// The tokens of a JSON pointer, unescaped.
+pub(super) fn pointer(text: &str) -> Result<Vec<String>, String> {
+    let Some(tokens) = text.strip_prefix('/') else {
+        let path = text.trim_start_matches(['.', '$']).replace("[]", "/*").replace("[*]", "/*").replace('.', "/");
+        return Err(format!("a JSON pointer begins with a slash; write /{path}"));
+    };
+    bounded(tokens, 1024).map_err(|_| "it must name a field".to_owned())?;
+    tokens.split('/').map(unescaped).collect()
+}
+
+fn unescaped(token: &str) -> Result<String, String> {
+    if token.is_empty() {
+        return Err("there is nothing between two slashes, or behind the last".to_owned());
+    }
+    let mut out = String::new();
+    let mut characters = token.chars();
+    while let Some(character) = characters.next() {
+        match (character, character == '~') {
+            (plain, false) => out.push(plain),
+            (_, true) => match characters.next() {
+                Some('0') => out.push('~'),
+                Some('1') => out.push('/'),
+                _ => return Err("behind ~ stands 0 (for ~) or 1 (for /)".to_owned()),
+            },
+        }
+    }
+    Ok(out)
+}
+
+/// Some name that the glob fits, for checks of names.
+fn filled(glob: &str) -> String {
+    glob.replace('*', "x")
+}
+
+fn label_name(text: &str) -> Verdict {
+    bounded(text, 63)?;
+    let inner = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
+    made_of(text, inner, "letters, digits, -, _ and .")?;
+    begins_and_ends(text, |character| character.is_ascii_alphanumeric(), "a letter or a digit")
+}
+
+fn bounded(text: &str, most: usize) -> Verdict {
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if text.chars().count() > most { Err(format!("it is longer than {most} characters")) } else { Ok(()) }
+}
+
+fn made_of(text: &str, inner: impl Fn(char) -> bool, what: &str) -> Verdict {
+    match text.chars().find(|character| !inner(*character)) {
+        None => Ok(()),
+        Some(other) => Err(format!("it holds '{}', and may hold {what} only", other.escape_debug())),
+    }
+}
+
+fn begins_and_ends(text: &str, edge: impl Fn(char) -> bool, what: &str) -> Verdict {
+    if text.starts_with(&edge) && text.ends_with(&edge) {
+        Ok(())
+    } else {
+        Err(format!("it must begin and end with {what}"))
+    }
+}
