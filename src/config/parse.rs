@@ -1,6 +1,6 @@
 //! YAML text to a [`Config`], with every mistake of the text at once.
 //!
-//! What it does: [`tree`] reads the text into located nodes; the other modules take from them what the configuration wants
+//! What it does: `tree` reads the text into located nodes; the other modules take from them what the configuration wants
 //! and note what they do not like, and go on. It reads no file and knows no clock: an exemption whose time is over is no
 //! mistake. Invariant: whatever the text, the answer comes in bounded time and stack, and is a valid [`Config`] or a mistake.
 

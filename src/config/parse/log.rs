@@ -20,12 +20,6 @@ pub(super) struct Place {
     pub(super) column: usize,
 }
 
-impl From<(usize, usize)> for Place {
-    fn from((line, column): (usize, usize)) -> Self {
-        Self { line, column }
-    }
-}
-
 /// The mistakes so far.
 #[derive(Debug, Default)]
 pub(super) struct Log {
@@ -64,7 +58,7 @@ impl Log {
     /// All mistakes, if there are any.
     pub(super) fn into_mistakes(self) -> Option<Mistakes> {
         let mut kept = self.kept.into_inner();
-        kept.sort_by(|left, right| (left.line, left.column).cmp(&(right.line, right.column)));
+        kept.sort_by_key(|mistake| (mistake.line, mistake.column));
         kept.dedup();
         let last = kept.last()?.clone();
         let left_out = self.left_out.into_inner();

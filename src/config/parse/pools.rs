@@ -105,12 +105,8 @@ fn limits(value: &Value<'_>, pool: &mut Pool) {
     };
     let container = fields.get_or_null("perContainer");
     let pod = fields.get_or_null("perPod");
-    let read = [(&container, &mut pool.per_container), (&pod, &mut pool.per_pod)].map(|(value, limit)| {
-        let Some(value) = value else { return true };
-        let read = read_limit(value);
-        *limit = read.unwrap_or(*limit);
-        read.is_some()
-    });
+    let read = [(&container, &mut pool.per_container), (&pod, &mut pool.per_pod)]
+        .map(|(value, limit)| value.as_ref().is_none_or(|value| read_limit(value, limit)));
     let Some(per_pod) = pool.per_pod.filter(|_| read == [true, true]) else { return };
     match (pool.per_container, container, pod) {
         (Some(per_container), _, Some(pod)) if per_container > per_pod => {
@@ -130,19 +126,24 @@ fn limits(value: &Value<'_>, pool: &mut Pool) {
     }
 }
 
-/// A limit, where null is none; nothing where there is a mistake.
-fn read_limit(value: &Value<'_>) -> Option<Option<u64>> {
-    if value.is_null() {
-        return Some(None);
-    }
+/// Reads a limit, where null is none; whether there was no mistake.
+fn read_limit(value: &Value<'_>, limit: &mut Option<u64>) -> bool {
     let wanted = "a whole number from 1, or null for no limit";
-    let number = value.number(wanted)?;
-    match u64::try_from(number) {
-        Ok(0) => value.mistake(&format!("wanted {wanted}, found 0; to let nothing in, write state: Closed")),
-        Ok(limit) => return Some(Some(limit)),
-        Err(_) => value.mistake(&format!("wanted {wanted}, found {number}")),
+    let number = if value.is_null() { None } else { value.number(wanted) };
+    match number.map(|number| (number, u64::try_from(number))) {
+        None if !value.is_null() => return false,
+        None => *limit = None,
+        Some((_, Ok(number))) if number > 0 => *limit = Some(number),
+        Some((0, _)) => {
+            value.mistake(&format!("wanted {wanted}, found 0; to let nothing in, write state: Closed"));
+            return false;
+        }
+        Some((number, _)) => {
+            value.mistake(&format!("wanted {wanted}, found {number}"));
+            return false;
+        }
     }
-    None
+    true
 }
 
 fn inject(value: &Value<'_>, inject: &mut Inject) {

@@ -30,8 +30,8 @@ pub(super) fn explain(text: &str, error: &ScanError) -> (Place, String) {
 
 /// A tab among the blanks that begin the line or the one behind it, where a text that goes on would be noticed.
 fn tab_in_indentation(text: &str, line: usize) -> Option<Place> {
-    let lines = text.lines().enumerate().skip(line.saturating_sub(1)).take(2);
-    lines.filter_map(|(place, line)| Some((place.saturating_add(1), leading_tab(line)?))).next().map(Place::from)
+    let mut lines = text.lines().enumerate().skip(line.saturating_sub(1)).take(2);
+    lines.find_map(|(place, line)| Some(Place { line: place.saturating_add(1), column: leading_tab(line)? }))
 }
 
 /// The column of a tab among the blanks that begin a line.

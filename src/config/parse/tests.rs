@@ -13,7 +13,7 @@ const EXAMPLE: &str = include_str!("../../../tests/fixtures/config/example.yaml"
 const HEAD: &str = "apiVersion: slicegate.io/v1alpha1\nkind: Config\n";
 
 fn cases() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/config")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/config/cases")
 }
 
 fn good(name: &str) -> Config {
@@ -143,7 +143,7 @@ fn hostile_texts_are_refused_and_bounded() {
     assert!(mistakes(&chain).contains("nested deeper than 32 levels by its aliases"));
     let long = format!("{HEAD}gpuResources: [&a \"{}\", {}]\n", "x".repeat(500_000), "*a,".repeat(100_000));
     assert!(mistakes(&long).contains("too large"));
-    let keys: String = (0..100_000).map(|number| format!("k{number}:\n")).collect();
+    let keys = (0..100_000).map(|number| format!("k{number}:\n")).collect::<Vec<_>>().concat();
     let lines = mistakes(&format!("{HEAD}{keys}"));
     assert!(lines.lines().count() == 501 && lines.ends_with("99500 further mistakes are not shown"), "{lines}");
     let globs = |count: usize| {
@@ -174,10 +174,11 @@ proptest! {
         length in 0_usize..40,
         insert in "[a-zA-Z0-9:\\-\\[\\]{},&*!'\"# \n\t~/.]{0,12}",
     ) {
-        let end = (start + length).min(EXAMPLE.len());
-        let text = format!("{}{insert}{}", &EXAMPLE[..start], &EXAMPLE[end..]);
+        let characters = EXAMPLE.chars();
+        let (before, after) = (characters.clone().take(start), characters.skip(start.saturating_add(length)));
+        let text: String = before.chain(insert.chars()).chain(after).collect();
         if let Err(mistakes) = parse(&text) {
-            let lines = text.lines().count().max(1) + 1;
+            let lines = text.lines().count().saturating_add(1);
             prop_assert!(!mistakes.0.is_empty());
             prop_assert!(mistakes.0.iter().all(|mistake| (1..=lines).contains(&mistake.line) && mistake.column > 0));
             prop_assert!(mistakes.0.is_sorted_by_key(|mistake| (mistake.line, mistake.column)));
