@@ -1,8 +1,15 @@
 //! slicegate
+pub mod args;
+pub mod command;
 pub mod config;
+pub mod duration;
 pub mod facts;
 pub mod json;
+pub mod logging;
+pub mod metrics;
 pub mod policy;
 pub mod quantity;
 pub mod review;
 pub mod workload;
+pub mod server;
+pub mod shutdown;

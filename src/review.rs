@@ -138,7 +138,14 @@ pub fn decode(body: &[u8]) -> Result<Request<'_>, Refused> {
     let mut reader = Reader::new(body);
     let mut envelope = Envelope::default();
     let found = reader.each_member(|reader, key| envelope.member(reader, &key));
-    match found.and_then(|found| reader.finish().map(|()| found).map_err(Failure::from)) {
+    let whole = found.and_then(|found| {
+        if !found {
+            reader.skip()?;
+        }
+        reader.finish()?;
+        Ok(found)
+    });
+    match whole {
         Ok(true) => envelope.request(),
         Ok(false) => Err(bad_request("the body is no JSON object; expected an AdmissionReview")),
         Err(Failure::Json(error @ JsonError::Syntax { .. })) => Err(bad_request(format!("the body is {error}"))),

@@ -1,0 +1,266 @@
+//! The command line as typed: every flag, its variable, its default.
+//!
+//! Invariant: no flag and no variable is read anywhere else.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+use crate::duration;
+use crate::logging::Format;
+use crate::server::Limits;
+
+/// Admission control of shared GPU pools on Kubernetes.
+///
+/// Every option can also be given as an environment variable, which is named beside it. The exit code is 0 after success, 1
+/// after a failure and 2 where the command line is wrong.
+#[derive(Debug, Parser)]
+#[command(name = "slicegate", version)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Answer the API server's admission reviews.
+    Serve(Box<Serve>),
+}
+
+/// Answer the API server's admission reviews.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  slicegate serve --dev
+      try it without a cluster; prints requests to send
+  slicegate serve --offline --tls-cert tls.pem --tls-key tls-key.pem --config config.yaml --facts facts/
+      judge by files alone
+  slicegate serve
+      in a cluster")]
+pub struct Serve {
+    /// Where reviews are answered, over TLS [default: 0.0.0.0:8443, or 127.0.0.1:8443 with --dev]
+    #[arg(long, env = "SLICEGATE_LISTEN", value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+
+    /// Where /livez, /readyz, /metrics and /version are answered, over plain HTTP [default: 0.0.0.0:8080, or 127.0.0.1:8080
+    /// with --dev]
+    #[arg(long, env = "SLICEGATE_ADMIN", value_name = "ADDRESS")]
+    pub admin: Option<SocketAddr>,
+
+    /// The certificate chain to serve, as PEM, the server's own certificate first
+    #[arg(
+        long,
+        env = "SLICEGATE_TLS_CERT",
+        value_name = "FILE",
+        requires = "tls_key",
+        required_if_eq("offline", "true")
+    )]
+    pub tls_cert: Option<PathBuf>,
+
+    /// The certificate's private key, as PEM
+    #[arg(
+        long,
+        env = "SLICEGATE_TLS_KEY",
+        value_name = "FILE",
+        requires = "tls_cert",
+        required_if_eq("offline", "true")
+    )]
+    pub tls_key: Option<PathBuf>,
+
+    /// The configuration, as YAML [default: one shared pool]
+    #[arg(long, env = "SLICEGATE_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Manifests of Namespaces, Nodes and PriorityClasses, a file or a folder, for use without a cluster
+    #[arg(long, env = "SLICEGATE_FACTS", value_name = "PATH")]
+    pub facts: Option<PathBuf>,
+
+    /// The kubeconfig of the cluster, where the process does not run in it
+    #[arg(long, env = "SLICEGATE_KUBECONFIG", value_name = "FILE", conflicts_with_all = ["offline", "dev"])]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Use files alone and no cluster
+    #[arg(long, env = "SLICEGATE_OFFLINE")]
+    pub offline: bool,
+
+    /// Try it: offline, on loopback, with certificates made in certs/ where there are none
+    #[arg(long, env = "SLICEGATE_DEV", conflicts_with = "offline")]
+    pub dev: bool,
+
+    /// How long to go on accepting after SIGTERM, until clients have noticed [default: 5s, or 0s with --dev and --offline]
+    #[arg(long, env = "SLICEGATE_DRAIN_DELAY", value_name = "DURATION", value_parser = duration::parse)]
+    pub drain_delay: Option<Duration>,
+
+    /// How long what is in flight may take to finish after that
+    #[arg(long, env = "SLICEGATE_DRAIN_TIMEOUT", value_name = "DURATION", value_parser = duration::parse, default_value = "30s")]
+    pub drain_timeout: Duration,
+
+    /// How log lines look [default: json, or text with --dev]
+    #[arg(long, env = "SLICEGATE_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<Format>,
+
+    /// What is logged: a level, or levels of parts of the program, such as info,kube=debug
+    #[arg(long, env = "SLICEGATE_LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
+    pub log_level: String,
+
+    #[command(flatten)]
+    bounds: Bounds,
+}
+
+/// What bounds the server.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+struct Bounds {
+    /// The longest that a TLS handshake may take
+    #[arg(long, env = "SLICEGATE_HANDSHAKE_TIMEOUT", value_name = "DURATION", value_parser = duration::parse, default_value = "5s")]
+    handshake_timeout: Duration,
+
+    /// The longest that the head of a request may take, from its first byte to its last
+    #[arg(long, env = "SLICEGATE_HEADER_TIMEOUT", value_name = "DURATION", value_parser = positive, default_value = "10s")]
+    header_timeout: Duration,
+
+    /// The longest that the body of a request may take; answered with 408
+    #[arg(long, env = "SLICEGATE_BODY_TIMEOUT", value_name = "DURATION", value_parser = duration::parse, default_value = "10s")]
+    body_timeout: Duration,
+
+    /// How long a connection may rest between requests
+    #[arg(long, env = "SLICEGATE_IDLE_TIMEOUT", value_name = "DURATION", value_parser = positive, default_value = "3m")]
+    idle_timeout: Duration,
+
+    /// The age at which a connection is ended between requests, so that load moves to new replicas
+    #[arg(long, env = "SLICEGATE_CONNECTION_AGE", value_name = "DURATION", value_parser = positive, default_value = "10m")]
+    connection_age: Duration,
+
+    /// The largest body, such as 8MiB or 900KiB; beyond it 413
+    #[arg(long, env = "SLICEGATE_MAX_BODY", value_name = "SIZE", value_parser = size, default_value = "8MiB")]
+    max_body: usize,
+
+    /// The most connections at a time; beyond it they are closed at once
+    #[arg(long, env = "SLICEGATE_MAX_CONNECTIONS", value_name = "COUNT", default_value_t = 2_000)]
+    max_connections: usize,
+
+    /// The most requests at a time; beyond it 429
+    #[arg(long, env = "SLICEGATE_MAX_IN_FLIGHT", value_name = "COUNT", default_value_t = 1_000)]
+    max_in_flight: usize,
+
+    /// The most requests at a time on one HTTP/2 connection
+    #[arg(long, env = "SLICEGATE_MAX_STREAMS", value_name = "COUNT", default_value_t = 250)]
+    max_streams: u32,
+}
+
+impl Serve {
+    /// Where reviews are answered.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen.unwrap_or_else(|| self.address(8443))
+    }
+
+    /// Where the admin port is.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin.unwrap_or_else(|| self.address(8080))
+    }
+
+    /// How long to go on accepting after SIGTERM. Without a cluster there are no endpoints that would have to notice.
+    pub fn drain_delay(&self) -> Duration {
+        let default = if self.dev || self.offline { Duration::ZERO } else { Duration::from_secs(5) };
+        self.drain_delay.unwrap_or(default)
+    }
+
+    /// How log lines look.
+    pub fn log_format(&self) -> Format {
+        self.log_format.unwrap_or(if self.dev { Format::Text } else { Format::Json })
+    }
+
+    /// What bounds the server.
+    pub fn limits(&self) -> Limits {
+        let bounds = &self.bounds;
+        Limits {
+            handshake_timeout: bounds.handshake_timeout,
+            header_timeout: bounds.header_timeout,
+            body_timeout: bounds.body_timeout,
+            idle_timeout: bounds.idle_timeout,
+            connection_age: bounds.connection_age,
+            max_body: bounds.max_body,
+            max_connections: bounds.max_connections,
+            max_in_flight: bounds.max_in_flight,
+            max_streams: bounds.max_streams,
+        }
+    }
+
+    fn address(&self, port: u16) -> SocketAddr {
+        (if self.dev { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED }, port).into()
+    }
+}
+
+fn positive(text: &str) -> Result<Duration, String> {
+    duration::parse(text)
+        .and_then(|value| if value.is_zero() { Err("must be more than 0s".to_owned()) } else { Ok(value) })
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let units = [("MiB", 1_usize << 20), ("KiB", 1 << 10), ("", 1)];
+    let found = units.iter().find_map(|(unit, size)| text.strip_suffix(unit).map(|number| (number, *size)));
+    let size = found.and_then(|(number, size)| number.trim_end().parse::<usize>().ok()?.checked_mul(size));
+    size.ok_or_else(|| format!("{text:?} is no size; write it like 8MiB, 900KiB or 4096"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn serve(flags: &[&str]) -> Result<Serve, clap::Error> {
+        let Verb::Serve(serve) = Args::try_parse_from(["slicegate", "serve"].iter().chain(flags))?.verb;
+        Ok(*serve)
+    }
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_defaults_are_the_servers_own() {
+        let serve = serve(&[]).unwrap();
+        assert_eq!(serve.limits(), Limits::default());
+        assert_eq!(
+            (serve.listen().to_string(), serve.admin().to_string()),
+            ("0.0.0.0:8443".into(), "0.0.0.0:8080".into())
+        );
+        assert_eq!((serve.log_format(), serve.drain_delay().as_secs()), (Format::Json, 5));
+    }
+
+    #[test]
+    fn dev_stays_on_loopback() {
+        let dev = serve(&["--dev", "--admin", "127.0.0.1:0"]).unwrap();
+        assert_eq!(
+            (dev.listen().to_string(), dev.admin().to_string()),
+            ("127.0.0.1:8443".into(), "127.0.0.1:0".into())
+        );
+        assert_eq!((dev.log_format(), dev.drain_delay().as_secs()), (Format::Text, 0));
+    }
+
+    #[test]
+    fn what_cannot_go_together_is_refused() {
+        for flags in [
+            &["--dev", "--offline"][..],
+            &["--offline"],
+            &["--tls-cert", "a"],
+            &["--dev", "--kubeconfig", "k"],
+            &["--max-body", "8MB"],
+            &["--idle-timeout", "0s"],
+            &["--header-timeout", "10"],
+        ] {
+            assert_eq!(serve(flags).unwrap_err().exit_code(), 2, "{flags:?}");
+        }
+        assert!(serve(&["--offline", "--tls-cert", "a", "--tls-key", "b"]).is_ok());
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!((size("8MiB"), size("900KiB"), size("4096")), (Ok(8 << 20), Ok(900 << 10), Ok(4096)));
+        assert!(size("8MB").is_err() && size("-1").is_err() && size("").is_err());
+    }
+}

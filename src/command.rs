@@ -1,0 +1,18 @@
+//! The verbs of the command line.
+
+use std::process::ExitCode;
+
+use crate::args::{Args, Verb};
+
+mod dev;
+mod serve;
+
+/// Does what the command line says.
+///
+/// # Errors
+/// What went wrong at run time, with its causes; mistakes in the command line are told before this is called.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.verb {
+        Verb::Serve(options) => serve::run(&options),
+    }
+}

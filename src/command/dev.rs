@@ -1,0 +1,121 @@
+//! `slicegate serve --dev`: certificates to try with, and requests to try.
+//!
+//! Invariant: a file that exists is never written; the private key can be read by its owner alone, and the authority's key
+//! is never stored.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use jiff::{Timestamp, ToSpan as _};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+
+use crate::server::tls::Pair;
+
+const FOLDER: &str = "certs";
+const AUTHORITY: &str = "certs/ca.pem";
+const CERTIFICATE: &str = "certs/tls.pem";
+const KEY: &str = "certs/tls-key.pem";
+
+/// The longest that clients of some systems accept for a certificate is 825 days.
+const DAYS: i64 = 820;
+
+/// Reads the pair in `certs/`, after making it where there is none.
+pub(super) fn pair(address: IpAddr) -> anyhow::Result<Pair> {
+    let files = [AUTHORITY, CERTIFICATE, KEY].map(Path::new);
+    if !files.iter().any(|file| file.exists()) {
+        make(address).context("cannot make certificates")?;
+    }
+    if let Some(missing) = files.iter().find(|file| !file.exists()) {
+        anyhow::bail!(
+            "{} is missing beside the others in {FOLDER}/; remove those to have all made anew",
+            missing.display()
+        );
+    }
+    Ok(Pair::from_files(Path::new(CERTIFICATE), Path::new(KEY))?)
+}
+
+/// Prints what can be done now, to standard error: standard output is the log's.
+pub(super) fn explain(listen: SocketAddr, admin: SocketAddr) -> anyhow::Result<()> {
+    let host = if listen.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], listen.port())) } else { listen };
+    let curl = |path: &str, review: &str| {
+        format!(
+            "curl -sS --cacert {AUTHORITY} -H 'Content-Type: application/json' https://{host}{path} --data '{review}'"
+        )
+    };
+    let refused = curl("/validate", &review("2", ""));
+    let patched = curl("/mutate", &review("1", r#","labels":{"slicegate.io/checkpoint":"true"}"#));
+    let mut out = std::io::stderr().lock();
+    writeln!(
+        out,
+        "slicegate answers reviews on https://{host}/validate and https://{host}/mutate. Try, from this folder:\n\n\
+         # refused: two shares of one GPU, and no word on checkpoints\n{refused}\n\n\
+         # patched: what leads the Pod to the shared pool is added\n{patched}\n\n\
+         http://{admin}/readyz?verbose   http://{admin}/metrics   http://{admin}/livez   http://{admin}/version\n"
+    )
+    .context("cannot write to standard error")
+}
+
+/// A review of a Pod that is made with this many shares.
+fn review(shares: &str, labels: &str) -> String {
+    let pod = format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"trainer","namespace":"team-blue"{labels}}},"spec":{{"containers":[{{"name":"main","image":"registry.example/trainer:1","resources":{{"limits":{{"nvidia.com/gpu.shared":"{shares}"}}}}}}]}}}}"#
+    );
+    format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","kind":{{"group":"","version":"v1","kind":"Pod"}},"resource":{{"group":"","version":"v1","resource":"pods"}},"name":"trainer","namespace":"team-blue","operation":"CREATE","userInfo":{{"username":"kim"}},"object":{pod},"oldObject":null,"dryRun":false}}}}"#
+    )
+}
+
+fn make(address: IpAddr) -> anyhow::Result<()> {
+    let mut authority = params(Vec::new(), "slicegate development authority")?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let authority_key = KeyPair::generate()?;
+    let authority_pem = authority.self_signed(&authority_key)?.pem();
+    let issuer = Issuer::new(authority, authority_key);
+
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    if !address.is_unspecified() && !address.is_loopback() {
+        names.push(address.to_string());
+    }
+    let mut server = params(names, "slicegate")?;
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    server.use_authority_key_identifier_extension = true;
+    let key = KeyPair::generate()?;
+    let certificate = server.signed_by(&key, &issuer)?.pem();
+
+    std::fs::create_dir_all(FOLDER).with_context(|| format!("cannot make the folder {FOLDER}/"))?;
+    write(AUTHORITY, 0o644, &authority_pem)?;
+    write(CERTIFICATE, 0o644, &certificate)?;
+    write(KEY, 0o600, &key.serialize_pem())
+}
+
+fn params(names: Vec<String>, common_name: &str) -> anyhow::Result<CertificateParams> {
+    let now = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+    let day = |days: i64| {
+        let date = now.date().checked_add(days.days())?;
+        let month = u8::try_from(date.month()).unwrap_or(1);
+        Ok::<_, jiff::Error>(rcgen::date_time_ymd(date.year().into(), month, u8::try_from(date.day()).unwrap_or(1)))
+    };
+    let mut params = CertificateParams::new(names)?;
+    // From yesterday on, for clocks that are late.
+    (params.not_before, params.not_after) = (day(-1)?, day(DAYS)?);
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    Ok(params)
+}
+
+fn write(path: &str, mode: u32, text: &str) -> anyhow::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+        .with_context(|| format!("cannot make {path}"))?;
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {path}"))
+}

@@ -1,0 +1,147 @@
+//! `slicegate serve`: puts the server together, and takes it apart on SIGTERM.
+//!
+//! Invariant: both sockets and the certificate are there before anything is said to be ready, and a part that ends by
+//! itself ends the process with its name.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::task::TaskTracker;
+
+use super::dev;
+use crate::args::Serve;
+use crate::config::{self, Config};
+use crate::facts::Facts;
+use crate::logging;
+use crate::policy::Policy;
+use crate::server::tls::{Certificates, Pair};
+use crate::server::{self, App};
+use crate::shutdown::Tasks;
+
+/// Serves until a signal ends it.
+pub(super) fn run(options: &Serve) -> anyhow::Result<ExitCode> {
+    let log = logging::start(options.log_format(), &options.log_level)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let code = runtime.block_on(serve(options, &log));
+    // What a second signal cut off is not waited for.
+    runtime.shutdown_background();
+    code
+}
+
+async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> {
+    // Signals first, so that one that comes early ends the process as one that comes late does.
+    let mut signals = Signals::new()?;
+    let certificates = if options.dev { Some(dev::pair(options.listen().ip())?) } else { pair(options)? };
+    let policy = policy(options.config.as_deref())?;
+    let mut app = App::new(policy, facts(options.facts.as_deref())?, options.limits());
+    app.metrics.add_counter("log_lines_dropped", "Lines that were not logged since nobody read them", log.dropped());
+    let app = Arc::new(app);
+    let condition = app.readiness.condition("tls", "there is no certificate yet");
+    let served = Arc::new(Certificates::default());
+    if let Some(pair) = certificates {
+        served.replace(pair);
+        condition.fulfil();
+    }
+    let webhook = bind(options.listen(), "--listen").await?;
+    let admin = bind(options.admin(), "--admin").await?;
+    let addresses = (webhook.local_addr()?, admin.local_addr()?);
+
+    let mut tasks = Tasks::default();
+    let connections = TaskTracker::new();
+    start(&mut tasks, &app, (webhook, admin), &served, &connections)?;
+    if !options.dev && !options.offline {
+        anyhow::bail!("this build cannot reach a cluster; use --offline or --dev");
+    }
+    tracing::info!(listen = %addresses.0, admin = %addresses.1, config = app.policy().digest, "serving");
+    if options.dev {
+        dev::explain(addresses.0, addresses.1)?;
+    }
+    tokio::select! {
+        error = tasks.first_end() => return Err(error),
+        () = signals.next() => {}
+    }
+    tracing::info!("ending: finishing what is in flight");
+    tokio::select! {
+        finished = app.shutdown.run(options.drain_delay(), options.drain_timeout, &connections) => {
+            tracing::info!(finished, "ended");
+            Ok(ExitCode::SUCCESS)
+        }
+        () = signals.next() => {
+            tracing::warn!("ended at once by a second signal");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Starts both ports.
+fn start(
+    tasks: &mut Tasks,
+    app: &Arc<App>,
+    (webhook, admin): (TcpListener, TcpListener),
+    certificates: &Arc<Certificates>,
+    connections: &TaskTracker,
+) -> anyhow::Result<()> {
+    let (reviews, people) = (server::webhook(app, Arc::clone(certificates))?, server::admin(app));
+    // Not waited for at the end: who watches the drain does not hold it up.
+    let watchers = TaskTracker::new();
+    for (name, port, socket, tracker) in
+        [("the webhook port", reviews, webhook, connections), ("the admin port", people, admin, &watchers)]
+    {
+        let run = port.run(socket, Arc::clone(app), tracker.clone());
+        tasks.spawn(name, async move {
+            run.await;
+            Ok(())
+        });
+    }
+    Ok(())
+}
+
+fn pair(options: &Serve) -> anyhow::Result<Option<Pair>> {
+    match (&options.tls_cert, &options.tls_key) {
+        (Some(certificate), Some(key)) => Ok(Some(Pair::from_files(certificate, key)?)),
+        _ => Ok(None),
+    }
+}
+
+fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
+    let Some(path) = path else { return Ok(Policy { config: Config::default(), digest: "default".to_owned() }) };
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let config = config::parse(&text).with_context(|| format!("{} is no valid configuration", path.display()))?;
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Policy { config, digest })
+}
+
+/// What files say of the cluster.
+fn facts(path: Option<&Path>) -> anyhow::Result<Facts> {
+    match path {
+        None => Ok(Facts::default()),
+        Some(_) => anyhow::bail!("this build cannot read --facts"),
+    }
+}
+
+async fn bind(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} ({flag})"))
+}
+
+/// SIGTERM, as Kubernetes sends it, and SIGINT, as a terminal does.
+struct Signals(Signal, Signal);
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen to signals");
+        Ok(Self(listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?))
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.0.recv() => {}
+            _ = self.1.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What is counted, and its form for Prometheus.
+//!
+//! Invariant: labels come from closed sets (endpoint, operation, outcome, rule, action), never from a request. The one
+//! exception is the digest of the configuration, of which one stands there at a time.
+
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::policy::Phase;
+use crate::policy::decision::{Finding, Spared};
+use crate::review::Operation;
+
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+type Counters<const N: usize> = Family<Labels<N>, Counter>;
+
+/// Upper bounds of the duration histogram, in seconds: most verdicts take microseconds, and ten seconds is the longest that
+/// an API server waits by default.
+const DURATIONS: [f64; 14] =
+    [0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 10.0];
+
+/// How a review ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Let through as it is.
+    Allowed,
+    /// Let through with warnings.
+    Warned,
+    /// Let through with changes.
+    Patched,
+    /// Refused by a rule, or because the deadline came.
+    Denied,
+    /// Refused since it could not be judged.
+    Unreadable,
+    /// Refused after a fault of this program.
+    Panicked,
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Allowed, Self::Warned, Self::Patched, Self::Denied, Self::Unreadable, Self::Panicked];
+
+    /// The word in logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Warned => "warned",
+            Self::Patched => "patched",
+            Self::Denied => "denied",
+            Self::Unreadable => "unreadable",
+            Self::Panicked => "panicked",
+        }
+    }
+}
+
+/// Everything that is counted.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Counters<3>,
+    durations: [Histogram; 2],
+    findings: Counters<3>,
+    digest: Family<[(&'static str, String); 1], Gauge>,
+    /// Requests that got no review's answer, by reason.
+    pub rejected: Counters<1>,
+    /// Requests being answered.
+    pub in_flight: Gauge,
+    /// Connections that are open, by port.
+    pub connections: Family<Labels<1>, Gauge>,
+    /// Connections that the server ended, by port and reason.
+    pub connections_ended: Counters<2>,
+    /// Connections that were accepted, by port.
+    pub connections_accepted: Counters<1>,
+    /// Failures of accepting a connection.
+    pub accept_errors: Counter,
+    /// Panics that the last net caught.
+    pub panics: Counter,
+    /// Answers given because the deadline came.
+    pub deadlines: Counter,
+    /// Patches that were left out since they did not apply.
+    pub patch_errors: Counter,
+    /// Reads of Namespaces that the watch did not know, by outcome.
+    pub namespace_reads: Counters<1>,
+}
+
+impl Metrics {
+    /// All at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let metrics = Self {
+            registry: Registry::with_prefix("slicegate"),
+            requests: Family::default(),
+            durations: [Histogram::new(DURATIONS), Histogram::new(DURATIONS)],
+            findings: Family::default(),
+            digest: Family::default(),
+            rejected: Family::default(),
+            in_flight: Gauge::default(),
+            connections: Family::default(),
+            connections_ended: Family::default(),
+            connections_accepted: Family::default(),
+            accept_errors: Counter::default(),
+            panics: Counter::default(),
+            deadlines: Counter::default(),
+            patch_errors: Counter::default(),
+            namespace_reads: Family::default(),
+        };
+        metrics.registered()
+    }
+
+    /// Counts a review that got an answer.
+    pub fn answered(&self, phase: Phase, operation: Option<Operation>, outcome: Outcome, seconds: f64) {
+        let operation = operation.map_or("", Operation::as_str);
+        let labels = [("endpoint", endpoint(phase)), ("operation", operation), ("outcome", outcome.as_str())];
+        self.requests.get_or_create(&labels).inc();
+        let [mutate, validate] = &self.durations;
+        let durations = if phase == Phase::Mutate { mutate } else { validate };
+        durations.observe(seconds);
+    }
+
+    /// Counts a finding.
+    pub fn found(&self, finding: &Finding) {
+        let spared = match finding.spared {
+            None => "",
+            Some(Spared::Exempted(_)) => "exempted",
+            Some(Spared::Existing) => "existing",
+            Some(Spared::MirrorPod) => "mirror-pod",
+        };
+        let labels = [("rule", finding.rule.as_str()), ("action", finding.action.as_str()), ("spared", spared)];
+        self.findings.get_or_create(&labels).inc();
+    }
+
+    /// Shows which configuration is in force.
+    pub fn set_digest(&self, digest: &str) {
+        self.digest.clear();
+        self.digest.get_or_create(&[("digest", digest.to_owned())]).set(1);
+    }
+
+    /// Adds a counter that lives elsewhere.
+    pub fn add_counter(&mut self, name: &str, help: &str, counter: Counter) {
+        self.registry.register(name, help, counter);
+    }
+
+    /// All of it as OpenMetrics text.
+    ///
+    /// # Errors
+    /// Where a metric cannot be written, which no metric of this program does.
+    pub fn encode(&self) -> Result<String, std::fmt::Error> {
+        let mut out = String::new();
+        text::encode(&mut out, &self.registry)?;
+        Ok(out)
+    }
+
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("requests", "Reviews that were answered", self.requests.clone());
+        let durations: Family<Labels<1>, Histogram, fn() -> Histogram> =
+            Family::new_with_constructor(|| Histogram::new(DURATIONS));
+        // The handles are taken out once, so that a request looks up no label.
+        self.durations = [Phase::Mutate, Phase::Validate]
+            .map(|phase| durations.get_or_create_owned(&[("endpoint", endpoint(phase))]));
+        registry.register("request_duration_seconds", "Time from a review's last byte to its answer", durations);
+        registry.register("findings", "Findings of rules", self.findings.clone());
+        registry.register("configuration", "The configuration in force", self.digest.clone());
+        registry.register("rejected_requests", "Requests that were no review or came too many", self.rejected.clone());
+        registry.register("requests_in_flight", "Requests being answered", self.in_flight.clone());
+        registry.register("connections", "Connections that are open", self.connections.clone());
+        registry.register("connections_accepted", "Connections that were accepted", self.connections_accepted.clone());
+        registry.register("connections_ended", "Connections that the server ended", self.connections_ended.clone());
+        registry.register("accept_errors", "Failures of accepting a connection", self.accept_errors.clone());
+        registry.register("panics", "Panics that were caught while a review was judged", self.panics.clone());
+        registry.register("deadlines", "Answers given because the deadline came", self.deadlines.clone());
+        registry.register("patch_errors", "Patches left out since they did not apply", self.patch_errors.clone());
+        registry.register("namespace_reads", "Reads of Namespaces not watched yet", self.namespace_reads.clone());
+        self
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The word for a phase in logs and metrics.
+pub fn endpoint(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Mutate => "mutate",
+        Phase::Validate => "validate",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_what_was_counted() {
+        let metrics = Metrics::new();
+        metrics.set_digest("first");
+        metrics.set_digest("second");
+        metrics.answered(Phase::Validate, Some(Operation::Create), Outcome::Denied, 0.000_03);
+        let text = metrics.encode().unwrap();
+        let line = r#"slicegate_requests_total{endpoint="validate",operation="CREATE",outcome="denied"} 1"#;
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains(r#"slicegate_configuration{digest="second"} 1"#) && !text.contains("first"), "{text}");
+        assert!(
+            text.contains(r#"slicegate_request_duration_seconds_bucket{le="0.00005",endpoint="validate"} 1"#),
+            "{text}"
+        );
+        assert!(text.ends_with("# EOF\n"));
+    }
+}

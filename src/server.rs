@@ -1,0 +1,166 @@
+//! The webhook server: what its parts share.
+//!
+//! What it does: holds the one [`App`] that the listener, the routes, the admin port and whoever watches the cluster have in
+//! common. [`listener`] accepts, [`routes`] speaks HTTP, [`admit`] answers one review, [`admin`] answers people and probes.
+//!
+//! Invariant: policy and facts are replaced as a whole and never changed in place, so that one request sees one of each.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::Semaphore;
+
+use crate::facts::{Event, Facts};
+use crate::metrics::Metrics;
+use crate::policy::Policy;
+use crate::shutdown::Shutdown;
+
+pub mod admin;
+pub mod admit;
+mod body;
+mod connection;
+pub mod listener;
+pub mod readiness;
+pub mod routes;
+pub mod tls;
+
+use admit::NamespaceSource;
+use listener::Port;
+use readiness::Readiness;
+use tls::Certificates;
+
+/// What bounds the server. Every bound is an option of `slicegate serve`, which says what it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the options of `slicegate serve` say what each bounds")]
+pub struct Limits {
+    pub handshake_timeout: Duration,
+    pub header_timeout: Duration,
+    pub body_timeout: Duration,
+    pub idle_timeout: Duration,
+    pub connection_age: Duration,
+    pub max_body: usize,
+    pub max_connections: usize,
+    pub max_in_flight: usize,
+    pub max_streams: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            handshake_timeout: Duration::from_secs(5),
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(10),
+            // Longer than the 90 seconds after which the API server's own client drops what it does not use, so that it is
+            // not the server that closes under a request on its way.
+            idle_timeout: Duration::from_secs(180),
+            connection_age: Duration::from_secs(600),
+            max_body: 8 << 20,
+            max_connections: 2_000,
+            max_in_flight: 1_000,
+            max_streams: 250,
+        }
+    }
+}
+
+/// What all parts of the server share.
+#[derive(Debug)]
+pub struct App {
+    policy: ArcSwap<Policy>,
+    facts: ArcSwap<Facts>,
+    /// Held while the next state is made from the present one.
+    changing: Mutex<()>,
+    namespaces: OnceLock<Arc<dyn NamespaceSource>>,
+    /// How many large reviews are judged at a time; they take a core each.
+    large: Arc<Semaphore>,
+    /// What must hold before requests may come.
+    pub readiness: Readiness,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// What bounds the server.
+    pub limits: Limits,
+    /// The way to the end.
+    pub shutdown: Shutdown,
+}
+
+impl App {
+    /// An app that is ready as soon as every condition holds that is registered with [`App::readiness`].
+    pub fn new(policy: Policy, facts: Facts, limits: Limits) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let policy = Arc::new(policy);
+        let metrics = Metrics::new();
+        metrics.set_digest(&policy.digest);
+        Self {
+            policy: ArcSwap::new(policy),
+            facts: ArcSwap::from_pointee(facts),
+            changing: Mutex::new(()),
+            namespaces: OnceLock::new(),
+            large: Arc::new(Semaphore::new(cores.div_ceil(2))),
+            readiness: Readiness::default(),
+            metrics,
+            limits,
+            shutdown: Shutdown::default(),
+        }
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.load_full()
+    }
+
+    /// Puts another policy in force.
+    pub fn replace_policy(&self, policy: Policy) {
+        self.metrics.set_digest(&policy.digest);
+        self.policy.store(Arc::new(policy));
+    }
+
+    /// What is known of the cluster.
+    pub fn facts(&self) -> Arc<Facts> {
+        self.facts.load_full()
+    }
+
+    /// Replaces all that is known of the cluster.
+    pub fn replace_facts(&self, facts: Facts) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.facts.store(Arc::new(facts));
+    }
+
+    /// Takes in what a watch saw.
+    pub fn observe(&self, event: Event) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(next) = self.facts.load().after(event) {
+            self.facts.store(Arc::new(next));
+        }
+    }
+
+    /// Says where the labels of a Namespace can be read that the watch does not know yet. Counts once.
+    pub fn read_namespaces_from(&self, source: Arc<dyn NamespaceSource>) {
+        // A second source would mean two clusters; the first one stays.
+        let _ = self.namespaces.set(source);
+    }
+}
+
+/// The port on which reviews are answered.
+///
+/// # Errors
+/// See [`tls::server_config`].
+pub fn webhook(app: &Arc<App>, certificates: Arc<Certificates>) -> Result<Port, rustls::Error> {
+    Ok(Port {
+        name: "webhook",
+        tls: Some(Arc::new(tls::server_config(certificates)?)),
+        router: routes::router(Arc::clone(app)),
+        limits: app.limits.clone(),
+        until: app.shutdown.stopping(),
+    })
+}
+
+/// The admin port. It answers until the very end, so that the drain can be watched.
+pub fn admin(app: &Arc<App>) -> Port {
+    Port {
+        name: "admin",
+        tls: None,
+        router: admin::router(Arc::clone(app)),
+        limits: Limits { max_connections: 100, max_streams: 10, ..app.limits.clone() },
+        until: app.shutdown.aborting(),
+    }
+}

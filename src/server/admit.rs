@@ -1,0 +1,213 @@
+//! One review from its bytes to the bytes of its answer, with its line in the log.
+//!
+//! What it does: decodes, asks for a Namespace that nobody knows yet, decides, encodes, counts, logs. What it does not: speak
+//! HTTP. Invariants: one request sees one policy and one state of facts; an answer carries the request's uid; a panic in
+//! here ends one request and nothing else.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::App;
+use super::routes::Rejection;
+use crate::config::OnDeadline;
+use crate::facts::{Event, Facts, Labels};
+use crate::metrics::{Outcome, endpoint};
+use crate::policy::decision::{Action, Decision};
+use crate::policy::{self, Phase, Policy};
+use crate::review::response::{encode, encode_unreadable};
+use crate::review::{self, Operation, Refused, Request};
+
+/// From this size on a review is judged on a thread of its own, since it takes long enough to make others wait.
+const LARGE: usize = 256 << 10;
+
+/// Where the labels of a Namespace are read that the watch does not know yet.
+pub trait NamespaceSource: Send + Sync + fmt::Debug {
+    /// Reads the labels; nothing where there is no such Namespace. The caller stops waiting at the request's deadline.
+    fn read<'a>(&'a self, name: &'a str) -> BoxFuture<'a, anyhow::Result<Option<Labels>>>;
+}
+
+/// Answers one review.
+pub(super) async fn answer(app: &Arc<App>, phase: Phase, body: Bytes, deadline: Instant) -> Result<Bytes, Rejection> {
+    let started = Instant::now();
+    if body.len() < LARGE {
+        return judge(app, phase, &body, started, deadline).await;
+    }
+    let Ok(Ok(core)) = tokio::time::timeout_at(deadline, Arc::clone(&app.large).acquire_owned()).await else {
+        app.metrics.deadlines.inc();
+        return Err(Rejection::Deadline);
+    };
+    let (app, runtime) = (Arc::clone(app), Handle::current());
+    let judged = move || {
+        // Held here and not by the request, which may be gone before the work is.
+        let _core = core;
+        runtime.block_on(judge(&app, phase, &body, started, deadline))
+    };
+    tokio::task::spawn_blocking(judged).await.unwrap_or(Err(Rejection::Panicked))
+}
+
+async fn judge(app: &App, phase: Phase, body: &[u8], started: Instant, deadline: Instant) -> Result<Bytes, Rejection> {
+    let decoded = caught(app, || review::decode(body)).ok_or(Rejection::Panicked)?;
+    let request = match decoded {
+        Ok(request) => request,
+        Err(Refused::BadRequest(sentence)) => return Err(Rejection::NoReview(sentence)),
+        Err(Refused::Unreadable { uid, reason }) => {
+            let seconds = started.elapsed().as_secs_f64();
+            app.metrics.answered(phase, None, Outcome::Unreadable, seconds);
+            let outcome = Outcome::Unreadable.as_str();
+            tracing::info!(endpoint = endpoint(phase), uid, verdict = outcome, reason, duration = seconds, "review");
+            return Ok(encode_unreadable(&uid, &reason).into());
+        }
+    };
+    let (policy, facts) = (app.policy(), app.facts());
+    let found = namespace(app, &request, &facts, deadline).await;
+    let verdict = caught(app, || {
+        let decision = decide(phase, &request, &policy, &facts, found);
+        let encoded = encode(phase, &request, &decision, &policy.digest);
+        (decision, encoded)
+    });
+    let Some((decision, encoded)) = verdict else {
+        let decision = Decision { subject: request.shown_name(), ..Decision::default() };
+        report(app, phase, &request, &decision, Outcome::Panicked, started);
+        let reason = "the request could not be judged after a fault of the admission webhook; its log says more";
+        return Ok(encode_unreadable(&request.uid, reason).into());
+    };
+    if let Some(error) = encoded.patch_error {
+        app.metrics.patch_errors.inc();
+        tracing::error!(uid = request.uid.as_ref(), error, "the patch was left out");
+    }
+    report(app, phase, &request, &decision, outcome(phase, &decision), started);
+    Ok(encoded.body.into())
+}
+
+/// What is known of the request's Namespace beside the facts.
+enum Found {
+    /// Nothing more is needed, or there is nothing more.
+    Known,
+    /// Its labels.
+    Labels(Labels),
+    /// It could not be read in time, and why.
+    Unknown(String),
+}
+
+/// Reads the request's Namespace once where nobody knows it yet and its labels may matter.
+async fn namespace(app: &App, request: &Request<'_>, facts: &Facts, deadline: Instant) -> Found {
+    let name = request.namespace.as_ref();
+    let judged = matches!(request.operation, Operation::Create | Operation::Update);
+    if name.is_empty() || !judged || facts.namespace(name).is_some() {
+        return Found::Known;
+    }
+    let Some(source) = app.namespaces.get() else { return Found::Known };
+    let (found, outcome) = match tokio::time::timeout_at(deadline, source.read(name)).await {
+        Ok(Ok(Some(labels))) => (Found::Labels(labels), "found"),
+        Ok(Ok(None)) => (Found::Known, "missing"),
+        Ok(Err(error)) => {
+            (Found::Unknown(format!("the labels of Namespace {name} cannot be read: {error:#}")), "error")
+        }
+        Err(_) => {
+            app.metrics.deadlines.inc();
+            (
+                Found::Unknown(format!("the labels of Namespace {name} could not be read before the deadline")),
+                "deadline",
+            )
+        }
+    };
+    app.metrics.namespace_reads.get_or_create(&[("outcome", outcome)]).inc();
+    found
+}
+
+/// The decision, from what is known. Where that is not all, `onDeadline` says what holds: nothing is refused for it under
+/// `allow`, everything under `deny`. The mutating call never refuses; it adds nothing then.
+fn decide(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts, found: Found) -> Decision {
+    let now = Timestamp::now();
+    let reason = match found {
+        Found::Known => return policy::decide(phase, request, policy, facts, now),
+        Found::Labels(labels) => {
+            let next = facts.after(Event::Namespace(request.namespace.to_string(), labels));
+            return policy::decide(phase, request, policy, next.as_ref().unwrap_or(facts), now);
+        }
+        Found::Unknown(reason) => reason,
+    };
+    let mut decision = policy::decide(phase, request, policy, facts, now);
+    match (phase, policy.config.on_deadline) {
+        (Phase::Validate, OnDeadline::Deny) => decision.refusal = Some(reason),
+        (Phase::Validate, OnDeadline::Allow) => {
+            for finding in &mut decision.findings {
+                finding.action = finding.action.min(Action::Warn);
+            }
+            decision.notes.push(format!("let through without the whole verdict, as onDeadline says: {reason}"));
+        }
+        (Phase::Mutate, _) => {
+            decision.changes.clear();
+            decision.notes.push(format!("nothing was added: {reason}"));
+        }
+    }
+    decision
+}
+
+/// The last net: a panic costs the request that it happened in.
+fn caught<T>(app: &App, work: impl FnOnce() -> T) -> Option<T> {
+    let done = catch_unwind(AssertUnwindSafe(work)).ok();
+    if done.is_none() {
+        app.metrics.panics.inc();
+    }
+    done
+}
+
+fn outcome(phase: Phase, decision: &Decision) -> Outcome {
+    let warned = !decision.notes.is_empty() || decision.of(Action::Warn).next().is_some();
+    match phase {
+        Phase::Validate if !decision.allowed() => Outcome::Denied,
+        Phase::Mutate if !decision.changes.is_empty() => Outcome::Patched,
+        _ if warned => Outcome::Warned,
+        _ => Outcome::Allowed,
+    }
+}
+
+/// Counts the request and writes its one line.
+fn report(app: &App, phase: Phase, request: &Request<'_>, decision: &Decision, outcome: Outcome, started: Instant) {
+    let seconds = started.elapsed().as_secs_f64();
+    app.metrics.answered(phase, Some(request.operation), outcome, seconds);
+    if phase == Phase::Validate {
+        decision.findings.iter().for_each(|finding| app.metrics.found(finding));
+    }
+    tracing::info!(
+        endpoint = endpoint(phase),
+        uid = request.uid.as_ref(),
+        operation = request.operation.as_str(),
+        kind = request.kind.kind.as_ref(),
+        namespace = request.namespace.as_ref(),
+        name = request.shown_name(),
+        user = request.user.name.as_ref(),
+        verdict = outcome.as_str(),
+        rules = %Rules(decision),
+        reason = decision.refusal,
+        dry_run = request.dry_run,
+        duration = seconds,
+        "review"
+    );
+}
+
+/// The rules that found something, each with its action and once.
+struct Rules<'a>(&'a Decision);
+
+impl fmt::Display for Rules<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut written: Vec<(_, _)> = Vec::new();
+        for finding in &self.0.findings {
+            let seen = (finding.rule, finding.action);
+            if !written.contains(&seen) {
+                let comma = if written.is_empty() { "" } else { "," };
+                write!(out, "{comma}{}={}", finding.rule, finding.action)?;
+                written.push(seen);
+            }
+        }
+        Ok(())
+    }
+}

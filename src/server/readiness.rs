@@ -1,0 +1,96 @@
+//! Readiness: conditions with names, all of which must hold.
+//!
+//! What it does: whoever has something to wait for registers a [`Condition`] and fulfils it. What it does not: decide what
+//! the conditions are. Invariant: without the last condition fulfilled, and from the first step of the shutdown on, the
+//! process is not ready.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// All conditions, in the order in which they were registered.
+#[derive(Debug, Clone, Default)]
+pub struct Readiness(Arc<Mutex<Vec<Entry>>>);
+
+/// One condition, held by whoever fulfils it. Dropping it leaves the condition as it is.
+#[derive(Debug, Clone)]
+pub struct Condition {
+    all: Readiness,
+    name: &'static str,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: &'static str,
+    /// Why the condition does not hold; nothing where it does.
+    reason: Option<String>,
+}
+
+impl Readiness {
+    /// Registers a condition that does not hold yet, and says why. A name that is known is taken over.
+    #[must_use]
+    pub fn condition(&self, name: &'static str, reason: impl Into<String>) -> Condition {
+        self.set(name, Some(reason.into()));
+        Condition { all: self.clone(), name }
+    }
+
+    /// Whether all conditions hold.
+    pub fn holds(&self) -> bool {
+        self.entries().iter().all(|entry| entry.reason.is_none())
+    }
+
+    /// One line for each condition, as the API server's own `/readyz?verbose` writes them.
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
+        for Entry { name, reason } in self.entries().iter() {
+            // Writing to a String cannot fail.
+            let _ = match reason {
+                None => writeln!(text, "[+]{name} ok"),
+                Some(reason) => writeln!(text, "[-]{name} {reason}"),
+            };
+        }
+        text
+    }
+
+    fn entries(&self) -> std::sync::MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, name: &'static str, reason: Option<String>) {
+        let mut entries = self.entries();
+        match entries.iter_mut().find(|entry| entry.name == name) {
+            Some(entry) => entry.reason = reason,
+            None => entries.push(Entry { name, reason }),
+        }
+    }
+}
+
+impl Condition {
+    /// The condition holds.
+    pub fn fulfil(&self) {
+        self.all.set(self.name, None);
+    }
+
+    /// The condition does not hold, and why.
+    pub fn fail(&self, reason: impl Into<String>) {
+        self.all.set(self.name, Some(reason.into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_conditions_must_hold() {
+        let readiness = Readiness::default();
+        let tls = readiness.condition("tls", "no certificate yet");
+        let nodes = readiness.condition("nodes", "not listed yet");
+        tls.fulfil();
+        assert!(!readiness.holds());
+        assert_eq!(readiness.describe(), "[+]tls ok\n[-]nodes not listed yet\n");
+        nodes.fulfil();
+        assert!(readiness.holds());
+        nodes.fail("the watch is gone");
+        assert!(!readiness.holds());
+    }
+}

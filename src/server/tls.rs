@@ -1,0 +1,139 @@
+//! The certificate that is served: read, checked, and swapped without touching a connection.
+//!
+//! Invariant: a certificate and a key become current together and only if they belong together; what is current stays
+//! current until the next pair is whole.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use thiserror::Error;
+
+/// Why a certificate and a key cannot be served.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file could not be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text holds no certificate.
+    #[error("{name} holds no PEM certificate")]
+    NoCertificate {
+        /// Where the text is from.
+        name: String,
+    },
+    /// The text holds no private key.
+    #[error("{name} holds no PEM private key")]
+    NoKey {
+        /// Where the text is from.
+        name: String,
+    },
+    /// Each can be read, but they are not of one pair.
+    #[error("the certificate in {certificate} and the private key in {key} do not belong together")]
+    Mismatch {
+        /// Where the certificate is from.
+        certificate: String,
+        /// Where the key is from.
+        key: String,
+    },
+    /// One of them is of a kind that cannot be served.
+    #[error("the certificate in {certificate} with the private key in {key} cannot be served: {reason}")]
+    Unusable {
+        /// Where the certificate is from.
+        certificate: String,
+        /// Where the key is from.
+        key: String,
+        /// What rustls says.
+        reason: rustls::Error,
+    },
+}
+
+/// A certificate with its chain and its key, known to belong together.
+#[derive(Debug, Clone)]
+pub struct Pair(Arc<CertifiedKey>);
+
+impl Pair {
+    /// Reads a pair from two PEM texts; the names are for messages.
+    ///
+    /// # Errors
+    /// See [`TlsError`].
+    pub fn from_pem(certificate: (&str, &[u8]), key: (&str, &[u8])) -> Result<Self, TlsError> {
+        let names = || (certificate.0.to_owned(), key.0.to_owned());
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate.1).collect::<Result<_, _>>().unwrap_or_default();
+        if chain.is_empty() {
+            return Err(TlsError::NoCertificate { name: certificate.0.to_owned() });
+        }
+        let private = PrivateKeyDer::from_pem_slice(key.1).map_err(|_| TlsError::NoKey { name: key.0.to_owned() })?;
+        match CertifiedKey::from_der(chain, private, &ring::default_provider()) {
+            Ok(pair) => Ok(Self(Arc::new(pair))),
+            Err(rustls::Error::InconsistentKeys(_)) => {
+                let (certificate, key) = names();
+                Err(TlsError::Mismatch { certificate, key })
+            }
+            Err(reason) => {
+                let (certificate, key) = names();
+                Err(TlsError::Unusable { certificate, key, reason })
+            }
+        }
+    }
+
+    /// Reads a pair from two files.
+    ///
+    /// # Errors
+    /// See [`TlsError`].
+    pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        let read =
+            |path: &Path| std::fs::read(path).map_err(|source| TlsError::Unreadable { path: path.to_owned(), source });
+        let names = (certificate.display().to_string(), key.display().to_string());
+        Self::from_pem((&names.0, &read(certificate)?), (&names.1, &read(key)?))
+    }
+
+    /// The chain as it is sent, the server's own certificate first.
+    pub fn chain(&self) -> &[CertificateDer<'static>] {
+        &self.0.cert
+    }
+}
+
+/// The pair that is served at present; none before the first one is there, and then no handshake succeeds.
+#[derive(Debug, Default)]
+pub struct Certificates(ArcSwapOption<CertifiedKey>);
+
+impl Certificates {
+    /// Serves this pair from the start.
+    pub fn of(pair: Pair) -> Self {
+        Self(ArcSwapOption::from(Some(pair.0)))
+    }
+
+    /// Serves another pair from the next handshake on.
+    pub fn replace(&self, pair: Pair) {
+        self.0.store(Some(pair.0));
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.load_full()
+    }
+}
+
+/// TLS 1.2 and 1.3 with HTTP/2 and HTTP/1.1 on offer. Nobody is asked for a client certificate.
+///
+/// # Errors
+/// Where the crypto provider supports neither version, which ring does.
+pub fn server_config(certificates: Arc<Certificates>) -> Result<ServerConfig, rustls::Error> {
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
+    let mut config = builder.with_protocol_versions(&versions)?.with_no_client_auth().with_cert_resolver(certificates);
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}

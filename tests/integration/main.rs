@@ -1,0 +1,11 @@
+//! The server as its clients see it: over real TLS on loopback.
+
+#[path = "../support"]
+#[allow(unreachable_pub, dead_code, reason = "each test binary uses a part of the support")]
+mod support {
+    pub mod certificates;
+    pub mod reviews;
+    pub mod server;
+}
+
+mod protocol;
