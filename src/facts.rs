@@ -6,6 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+pub mod manifest;
+pub mod object;
+
 /// Labels of an object.
 pub type Labels = BTreeMap<String, String>;
 

@@ -1,9 +1,11 @@
 //! slicegate
 pub mod args;
 pub mod command;
+pub mod cluster;
 pub mod config;
 pub mod duration;
 pub mod facts;
+pub mod feed;
 pub mod json;
 pub mod logging;
 pub mod metrics;

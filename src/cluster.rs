@@ -1,0 +1,161 @@
+//! The cluster that slicegate guards: credentials, watches, and the one read while a request waits.
+//!
+//! What it does: finds the API server, keeps Namespaces, Nodes, PriorityClasses and the configuration's ConfigMap watched
+//! for as long as the process runs, and hands all of it to a [`Sink`]. What it does not: decide, or write anything.
+//! Invariant: losing the API server changes nothing that is known.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client, Config};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::facts::Labels;
+use crate::feed::Sink;
+
+mod read;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+/// The namespace that is slicegate's own where nothing else is said.
+pub const NAMESPACE: &str = "slicegate-system";
+
+/// The ConfigMap that holds the configuration.
+pub const CONFIG_MAP: &str = "slicegate-config";
+
+/// The key of that ConfigMap.
+pub const CONFIG_KEY: &str = "config.yaml";
+
+/// How the cluster is found.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// A kubeconfig that goes before everything else.
+    pub kubeconfig: Option<PathBuf>,
+    /// slicegate's own namespace; none is that of its service account, else [`NAMESPACE`].
+    pub namespace: Option<String>,
+}
+
+/// Why no client could be made. Whether the API server answers shows later, and is never an end.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The process runs in a Pod whose service account cannot be used.
+    #[error("service account cannot be used: {0}; set automountServiceAccountToken to true, or give --kubeconfig")]
+    InCluster(#[source] InClusterError),
+    /// The file that was named cannot be used.
+    #[error("kubeconfig {0} cannot be used: {1}")]
+    Kubeconfig(PathBuf, #[source] KubeconfigError),
+    /// No cluster was named, and none is found.
+    #[error("no cluster found: {0}; run in a Pod with a service account, give --kubeconfig, set KUBECONFIG, or use --offline")]
+    NoCluster(#[source] KubeconfigError),
+    /// The credentials are there and no client comes of them.
+    #[error("credentials for {0} cannot be used: {1}")]
+    Client(http::Uri, #[source] kube::Error),
+}
+
+/// Why a Namespace could not be read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// The API server did not answer in time.
+    #[error("namespace {0} was not read within {1:?}")]
+    Late(String, Duration),
+    /// The API server refused, or cannot be reached.
+    #[error("namespace {0} cannot be read: {1}")]
+    Failed(String, #[source] kube::Error),
+}
+
+/// A cluster, and who slicegate is in it.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    namespace: String,
+}
+
+impl Cluster {
+    /// Finds the cluster: the kubeconfig that was named, else the Pod's service account, else `KUBECONFIG` or the user's
+    /// default kubeconfig. Does not call the API server.
+    ///
+    /// # Errors
+    /// There are no credentials, or they cannot be used.
+    pub async fn connect(options: Options) -> Result<Self, ConnectError> {
+        let (mut config, own) = credentials(options.kubeconfig).await?;
+        config.connect_timeout = Some(CONNECT);
+        config.headers.push((USER_AGENT, HeaderValue::from_static(concat!("slicegate/", env!("CARGO_PKG_VERSION")))));
+        let url = config.cluster_url.clone();
+        let client = Client::try_from(config).map_err(|error| ConnectError::Client(url.clone(), error))?;
+        let namespace = options.namespace.or(own).unwrap_or_else(|| NAMESPACE.to_owned());
+        info!(%url, namespace, "Cluster found");
+        Ok(Self { client, namespace })
+    }
+
+    /// A cluster behind a client that is there already.
+    pub fn new(client: Client, namespace: String) -> Self {
+        Self { client, namespace }
+    }
+
+    /// slicegate's own namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Watches until told to stop. The ConfigMap is left alone where the configuration comes from elsewhere.
+    pub async fn watch(self, configuration: bool, sink: Arc<dyn Sink>, stop: CancellationToken) {
+        let facts = [read::NAMESPACES, read::NODES, read::PRIORITY_CLASSES];
+        let facts = facts.map(|facts| read::Facts::follow(facts, &self.client, &sink));
+        let configuration = async {
+            if configuration {
+                read::ConfigMap::follow(&self.namespace, &self.client, &sink).await;
+            }
+        };
+        let all = futures::future::join(futures::future::join_all(facts), configuration);
+        stop.run_until_cancelled(all).await;
+    }
+
+    /// The labels of a Namespace that no watch told of yet; nothing where there is none of that name.
+    ///
+    /// # Errors
+    /// The API server cannot be asked, or does not answer within the limit.
+    pub async fn namespace_labels(&self, name: &str, limit: Duration) -> Result<Option<Labels>, ReadError> {
+        let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());
+        match tokio::time::timeout(limit, namespaces.get_opt(name)).await {
+            Ok(Ok(found)) => Ok(found.map(|found| found.metadata.labels.unwrap_or_default())),
+            Ok(Err(error)) => Err(ReadError::Failed(name.to_owned(), error)),
+            Err(_) => Err(ReadError::Late(name.to_owned(), limit)),
+        }
+    }
+}
+
+/// An API server that does not even accept a connection in this time is tried again.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// The credentials, and the namespace of the service account where they are one's.
+async fn credentials(kubeconfig: Option<PathBuf>) -> Result<(Config, Option<String>), ConnectError> {
+    let options = KubeConfigOptions::default();
+    if let Some(path) = kubeconfig {
+        let config = match Kubeconfig::read_from(&path) {
+            Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+            Err(error) => Err(error),
+        };
+        return config.map(|config| (config, None)).map_err(|error| ConnectError::Kubeconfig(path, error));
+    }
+    match Config::incluster() {
+        Ok(config) => {
+            let own = config.default_namespace.trim().to_owned();
+            Ok((config, Some(own).filter(|own| !own.is_empty())))
+        }
+        // Not in a Pod. Any other trouble is that of a Pod, and no file on its disk would be a better answer.
+        Err(InClusterError::ReadEnvironmentVariable(_)) => {
+            Config::from_kubeconfig(&options).await.map(|config| (config, None)).map_err(ConnectError::NoCluster)
+        }
+        Err(error) => Err(ConnectError::InCluster(error)),
+    }
+}

@@ -1,0 +1,64 @@
+//! Where what is watched goes to, whether it comes from a cluster or from files.
+//!
+//! What it does: names what is watched, and the one interface by which a watch hands on what it learned. Invariant: a
+//! watch only adds to what is known or replaces it by something complete; losing the source takes nothing away.
+
+use std::fmt;
+
+use crate::facts::Event;
+use crate::policy::Policy;
+
+pub mod configuration;
+
+/// One of the things that are watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Watched {
+    /// The Namespaces of the cluster.
+    Namespaces,
+    /// The Nodes of the cluster.
+    Nodes,
+    /// The priority classes of the cluster.
+    PriorityClasses,
+    /// The configuration.
+    Configuration,
+}
+
+impl Watched {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 4] = [Self::Namespaces, Self::Nodes, Self::PriorityClasses, Self::Configuration];
+
+    /// The word in logs, metrics and on the readiness page.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Nodes => "nodes",
+            Self::PriorityClasses => "priorityclasses",
+            Self::Configuration => "configuration",
+        }
+    }
+}
+
+impl fmt::Display for Watched {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// Takes what watches learn. The calls come from several tasks at once and must not block.
+pub trait Sink: Send + Sync + 'static {
+    /// Something of the cluster changed, or is known for the first time.
+    fn fact(&self, event: Event);
+
+    /// This is in force from now on.
+    fn policy(&self, policy: Policy);
+
+    /// What is known of this is complete and usable from now on. Comes again after each new list.
+    fn synced(&self, what: Watched);
+
+    /// What is wrong with the configuration that is offered, while the last good one stays in force; nothing once it is
+    /// good again.
+    fn configuration_problem(&self, problem: Option<String>);
+
+    /// Why the source of this cannot be reached, while what is known stays; nothing once it is reached again.
+    fn source_problem(&self, what: Watched, problem: Option<String>);
+}

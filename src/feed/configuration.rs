@@ -1,0 +1,104 @@
+//! The configuration in force, and what may replace it.
+//!
+//! What it does: takes each text that a ConfigMap or a file offers and puts it in force when it is good. Invariant: what
+//! is in force leaves only for something good; a bad text, an unreadable source and a deletion keep it and are told.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use ring::digest::{SHA256, digest};
+use tracing::{error, info};
+
+use super::{Sink, Watched};
+use crate::config::{self, Config, Mistakes};
+use crate::policy::Policy;
+
+/// The digest of the configuration that holds where none is given.
+pub const DEFAULT_DIGEST: &str = "default";
+
+/// The configuration from one source.
+pub struct Configuration {
+    origin: String,
+    sink: Arc<dyn Sink>,
+    /// The digest of what is in force, once something is.
+    current: Option<String>,
+    /// What was told last, so that a repetition is silent.
+    problem: Option<String>,
+}
+
+/// Makes a policy of the text of a configuration.
+///
+/// # Errors
+/// All mistakes of the text.
+pub fn policy(text: &str) -> Result<Policy, Mistakes> {
+    Ok(Policy { config: config::parse(text)?, digest: sha256(text) })
+}
+
+/// The policy that holds where no configuration is given.
+pub fn default_policy() -> Policy {
+    Policy { config: Config::default(), digest: DEFAULT_DIGEST.to_owned() }
+}
+
+impl Configuration {
+    /// Nothing is in force yet. The origin is how people call the source: a path, or the ConfigMap's name.
+    pub fn new(origin: String, sink: Arc<dyn Sink>) -> Self {
+        Self { origin, sink, current: None, problem: None }
+    }
+
+    /// A text is offered.
+    pub fn offer(&mut self, text: &str) {
+        match policy(text) {
+            Ok(policy) => self.accept(policy),
+            Err(mistakes) => self.reject(mistakes.to_string()),
+        }
+    }
+
+    /// There is no configuration at all: the defaults hold, unless something better did.
+    pub fn absent(&mut self) {
+        match self.current.as_deref() {
+            None => self.accept(default_policy()),
+            Some(DEFAULT_DIGEST) => self.settle(),
+            Some(_) => self.reject("it was deleted".to_owned()),
+        }
+    }
+
+    /// Something is there that holds no text, for this reason.
+    pub fn reject(&mut self, why: String) {
+        let problem = match &self.current {
+            Some(digest) => format!("{}: {why}\nthe last good one stays in force: {digest}", self.origin),
+            None => format!("{}: {why}\nthere is no last good one", self.origin),
+        };
+        if self.problem.as_ref() == Some(&problem) {
+            return;
+        }
+        error!(origin = self.origin, in_force = self.current, problem = why, "Configuration refused");
+        self.sink.configuration_problem(Some(problem.clone()));
+        self.problem = Some(problem);
+    }
+
+    fn accept(&mut self, policy: Policy) {
+        if self.current.as_ref() != Some(&policy.digest) {
+            info!(origin = self.origin, digest = policy.digest, "Configuration in force");
+            self.current = Some(policy.digest.clone());
+            self.sink.policy(policy);
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        if self.problem.take().is_some() {
+            info!(origin = self.origin, "Configuration is good again");
+            self.sink.configuration_problem(None);
+        }
+        self.sink.synced(Watched::Configuration);
+    }
+}
+
+fn sha256(text: &str) -> String {
+    let mut hex = String::with_capacity(64);
+    for byte in digest(&SHA256, text.as_bytes()).as_ref() {
+        // Writing into a text cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
