@@ -55,7 +55,9 @@ pub enum ConnectError {
     #[error("kubeconfig {0} cannot be used: {1}")]
     Kubeconfig(PathBuf, #[source] KubeconfigError),
     /// No cluster was named, and none is found.
-    #[error("no cluster found: {0}; run in a Pod with a service account, give --kubeconfig, set KUBECONFIG, or use --offline")]
+    #[error(
+        "no cluster found: {0}; run in a Pod with a service account, give --kubeconfig, set KUBECONFIG, or use --offline"
+    )]
     NoCluster(#[source] KubeconfigError),
     /// The credentials are there and no client comes of them.
     #[error("credentials for {0} cannot be used: {1}")]

@@ -176,11 +176,8 @@ async fn watch<R: Reader>(
     let params =
         WatchParams { field_selector: source.fields.clone(), timeout: Some(seconds), ..WatchParams::default() };
     let request = Request::new(source.path.as_str());
-    let request = if source.metadata_only {
-        request.watch_metadata(&params, version)
-    } else {
-        request.watch(&params, version)
-    };
+    let request =
+        if source.metadata_only { request.watch_metadata(&params, version) } else { request.watch(&params, version) };
     let began = Instant::now();
     let events = client.request_events::<Value>(request.map_err(Error::BuildRequest)?);
     let events = timeout(pace.answer, events).await.map_err(|_| Trouble::Late(pace.answer))?.map_err(gone)?;
@@ -273,12 +270,17 @@ fn between_half_and_whole(wait: Duration) -> Duration {
     wait.saturating_mul(share) / 2_000
 }
 
-/// The whole chain of an error, and what to do where the API server refuses.
+/// What the API server said and what to do about it, or the whole chain of an error on the way to it.
 fn explained(error: &Error) -> String {
-    let mut text = match error {
-        Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    };
+    if let Error::Api(status) = error {
+        let remedy = match status.code {
+            401 => "; the credentials are expired or those of another cluster",
+            403 => "; the service account lacks a role, deploy/slicegate.yaml has it",
+            _ => "",
+        };
+        return format!("{}{remedy}", status.message);
+    }
+    let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         let cause_text = cause.to_string();
@@ -287,15 +289,6 @@ fn explained(error: &Error) -> String {
             text.push_str(&cause_text);
         }
         source = cause.source();
-    }
-    match error {
-        Error::Api(status) if status.code == 403 => {
-            text.push_str("; the service account lacks a role, deploy/slicegate.yaml has it");
-        }
-        Error::Api(status) if status.code == 401 => {
-            text.push_str("; the credentials are expired or those of another cluster");
-        }
-        _ => {}
     }
     text
 }

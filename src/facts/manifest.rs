@@ -46,7 +46,8 @@ impl fmt::Display for Mistake {
 /// # Errors
 /// Every mistake of the text.
 pub fn parse(text: &str) -> Result<Manifests, Vec<Mistake>> {
-    let documents: Vec<Spanned<Value>> = serde_saphyr::from_multiple_with_options(text, options()).map_err(unreadable)?;
+    let documents: Vec<Spanned<Value>> =
+        serde_saphyr::from_multiple_with_options(text, options()).map_err(unreadable)?;
     let (mut manifests, mut mistakes) = (Manifests::default(), Vec::new());
     for (place, document) in (1..).zip(&documents) {
         let mut wrong = Vec::new();

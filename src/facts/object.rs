@@ -158,7 +158,11 @@ mod tests {
         assert_eq!(reading.fact, Fact::Node("n1".into(), Labels::from([("b".into(), "kept".into())])));
         assert_eq!(reading.problems, ["metadata.labels[a]: true is not a text; write it in quotes"]);
         for (kind, object, problem) in [
-            (Kind::Namespace, json!({"metadata": {"name": "n", "labels": []}}), "metadata.labels is not a map of texts"),
+            (
+                Kind::Namespace,
+                json!({"metadata": {"name": "n", "labels": []}}),
+                "metadata.labels is not a map of texts",
+            ),
             (
                 Kind::PriorityClass,
                 json!({"metadata": {"name": "n"}, "globalDefault": "yes"}),
