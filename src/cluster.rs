@@ -4,6 +4,7 @@
 //! for as long as the process runs, and hands all of it to a [`Sink`]. What it does not: decide, or write anything.
 //! Invariant: losing the API server changes nothing that is known.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,16 +65,10 @@ pub enum ConnectError {
     Client(http::Uri, #[source] kube::Error),
 }
 
-/// Why a Namespace could not be read.
+/// A Namespace could not be read: the API server refused, or cannot be reached.
 #[derive(Debug, Error)]
-pub enum ReadError {
-    /// The API server did not answer in time.
-    #[error("namespace {0} was not read within {1:?}")]
-    Late(String, Duration),
-    /// The API server refused, or cannot be reached.
-    #[error("namespace {0} cannot be read: {1}")]
-    Failed(String, #[source] kube::Error),
-}
+#[error("namespace {0} cannot be read: {explained}", explained = watch::explained(.1))]
+pub struct ReadError(String, #[source] kube::Error);
 
 /// A cluster, and who slicegate is in it.
 #[derive(Clone)]
@@ -122,17 +117,21 @@ impl Cluster {
         stop.run_until_cancelled(all).await;
     }
 
-    /// The labels of a Namespace that no watch told of yet; nothing where there is none of that name.
+    /// The labels of a Namespace that no watch told of yet; nothing where there is none of that name. How long that may
+    /// take is the caller's to say.
     ///
     /// # Errors
-    /// The API server cannot be asked, or does not answer within the limit.
-    pub async fn namespace_labels(&self, name: &str, limit: Duration) -> Result<Option<Labels>, ReadError> {
+    /// The API server refused, or cannot be reached.
+    pub async fn namespace_labels(&self, name: &str) -> Result<Option<Labels>, ReadError> {
         let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());
-        match tokio::time::timeout(limit, namespaces.get_opt(name)).await {
-            Ok(Ok(found)) => Ok(found.map(|found| found.metadata.labels.unwrap_or_default())),
-            Ok(Err(error)) => Err(ReadError::Failed(name.to_owned(), error)),
-            Err(_) => Err(ReadError::Late(name.to_owned(), limit)),
-        }
+        let found = namespaces.get_opt(name).await.map_err(|error| ReadError(name.to_owned(), error))?;
+        Ok(found.map(|found| found.metadata.labels.unwrap_or_default()))
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Cluster").field("namespace", &self.namespace).finish_non_exhaustive()
     }
 }
 

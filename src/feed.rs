@@ -9,6 +9,8 @@ use crate::facts::Event;
 use crate::policy::Policy;
 
 pub mod configuration;
+#[cfg(test)]
+pub(crate) mod recorder;
 
 /// One of the things that are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

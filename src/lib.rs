@@ -6,6 +6,7 @@ pub mod config;
 pub mod duration;
 pub mod facts;
 pub mod feed;
+pub mod files;
 pub mod json;
 pub mod logging;
 pub mod metrics;

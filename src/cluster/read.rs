@@ -11,7 +11,6 @@ use tracing::warn;
 
 use super::watch::{Pace, Reader, Source, follow};
 use super::{CONFIG_KEY, CONFIG_MAP};
-use crate::facts::Event;
 use crate::facts::object::{self, Fact, Kind};
 use crate::feed::configuration::Configuration;
 use crate::feed::{Sink, Watched};

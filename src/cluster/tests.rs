@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
-use futures::{StreamExt, channel::mpsc::UnboundedReceiver};
 use http::header::ACCEPT;
 use http::{Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -19,17 +19,14 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tower_test::mock::{Handle, SendResponse};
 
+use super::Cluster;
 use super::read::{self, ConfigMap};
 use super::watch::{Pace, follow};
-use super::{Cluster, ReadError};
 use crate::facts::{Event, Facts, Labels};
+use crate::feed::recorder::{DEADLINE, Record, Told, recorder};
 use crate::feed::{Sink, Watched};
-use crate::policy::Policy;
 
 type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
-
-/// Fails a test that hangs.
-const DEADLINE: Duration = Duration::from_secs(20);
 
 const PACE: Pace = Pace {
     first: Duration::from_millis(1),
@@ -39,45 +36,10 @@ const PACE: Pace = Pace {
     watch: Duration::from_mins(1),
 };
 
-#[derive(Debug, PartialEq)]
-enum Told {
-    Fact(Event),
-    Policy(String),
-    Synced(Watched),
-    Configuration(Option<String>),
-    Source(Watched, Option<String>),
-}
-
-struct Recorder(UnboundedSender<Told>);
-
-impl Recorder {
-    fn tell(&self, told: Told) {
-        self.0.unbounded_send(told).unwrap();
-    }
-}
-
-impl Sink for Recorder {
-    fn fact(&self, event: Event) {
-        self.tell(Told::Fact(event));
-    }
-    fn policy(&self, policy: Policy) {
-        self.tell(Told::Policy(policy.digest));
-    }
-    fn synced(&self, what: Watched) {
-        self.tell(Told::Synced(what));
-    }
-    fn configuration_problem(&self, problem: Option<String>) {
-        self.tell(Told::Configuration(problem));
-    }
-    fn source_problem(&self, what: Watched, problem: Option<String>) {
-        self.tell(Told::Source(what, problem));
-    }
-}
-
 /// A running watch, the API server that it asks, and what it told.
 struct Scene {
     api: Handle<Request<Body>, Reply>,
-    told: UnboundedReceiver<Told>,
+    told: Record,
     task: JoinHandle<()>,
 }
 
@@ -104,8 +66,8 @@ impl Scene {
 
     fn start<F: Future<Output = ()> + Send + 'static>(run: impl FnOnce(Client, Arc<dyn Sink>) -> F) -> Self {
         let (service, api) = tower_test::mock::pair::<Request<Body>, Reply>();
-        let (sender, told) = unbounded();
-        let task = tokio::spawn(run(Client::new(service, "default"), Arc::new(Recorder(sender))));
+        let (sink, told) = recorder();
+        let task = tokio::spawn(run(Client::new(service, "default"), sink));
         Self { api, told, task }
     }
 
@@ -133,11 +95,11 @@ impl Scene {
     }
 
     async fn told(&mut self) -> Told {
-        tokio::time::timeout(DEADLINE, self.told.next()).await.expect("something told").expect("a watch")
+        self.told.next().await
     }
 
     fn silent(&mut self) -> bool {
-        self.told.try_recv().is_err()
+        self.told.silent()
     }
 }
 
@@ -346,7 +308,7 @@ async fn a_bad_start_is_no_start_and_is_repaired_live() {
 }
 
 #[tokio::test]
-async fn a_namespace_is_read_once_within_the_limit() {
+async fn a_namespace_is_read_once() {
     let (service, mut api) = tower_test::mock::pair::<Request<Body>, Reply>();
     let cluster = Cluster::new(Client::new(service, "default"), "slicegate-system".into());
     let served = tokio::spawn(async move {
@@ -358,12 +320,11 @@ async fn a_namespace_is_read_once_within_the_limit() {
         answer.send_response(json_reply(200, &kind));
         let (_, answer) = api.next_request().await.unwrap();
         answer.send_response(json_reply(404, &status(404, "namespaces \"red\" not found")));
-        // The third is never answered.
-        api.next_request().await.unwrap()
+        api.next_request().await.unwrap().1.send_error("connection refused");
     });
-    assert_eq!(cluster.namespace_labels("blue", DEADLINE).await.unwrap(), Some(known("blue").1));
-    assert_eq!(cluster.namespace_labels("red", DEADLINE).await.unwrap(), None);
-    let late = cluster.namespace_labels("green", Duration::from_millis(1)).await.unwrap_err();
-    assert!(matches!(late, ReadError::Late(..)), "{late}");
-    drop(served.await.unwrap());
+    assert_eq!(cluster.namespace_labels("blue").await.unwrap(), Some(known("blue").1));
+    assert_eq!(cluster.namespace_labels("red").await.unwrap(), None);
+    let error = cluster.namespace_labels("green").await.unwrap_err().to_string();
+    assert!(error.starts_with("namespace green cannot be read: ") && error.contains("refused"), "{error}");
+    served.await.unwrap();
 }

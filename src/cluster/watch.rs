@@ -271,7 +271,7 @@ fn between_half_and_whole(wait: Duration) -> Duration {
 }
 
 /// What the API server said and what to do about it, or the whole chain of an error on the way to it.
-fn explained(error: &Error) -> String {
+pub(super) fn explained(error: &Error) -> String {
     if let Error::Api(status) = error {
         let remedy = match status.code {
             401 => "; the credentials are expired or those of another cluster",

@@ -1,0 +1,165 @@
+//! Facts and configuration from files, watched like a cluster is.
+//!
+//! What it does: reads `--config` and `--facts` once, or polls them and hands on what changed. It compares contents, since
+//! a mounted ConfigMap changes by a swapped symlink that closes no file. Invariant: as with a cluster, what was good stays
+//! until something better is there; a bad edit, an empty file and a deletion change nothing and are told.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use crate::config::Mistakes;
+use crate::facts::manifest::{self, Manifests, Mistake};
+use crate::facts::object;
+use crate::feed::configuration::{self, Configuration};
+use crate::feed::{Sink, Watched};
+use crate::policy::Policy;
+
+mod content;
+
+#[cfg(test)]
+mod tests;
+
+pub use content::{Content, Unreadable};
+
+/// How often files are looked at.
+pub const INTERVAL: Duration = Duration::from_secs(2);
+
+/// A change is looked at again after this time.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// What files give facts about.
+const FACTS: [Watched; 3] = [Watched::Namespaces, Watched::Nodes, Watched::PriorityClasses];
+
+/// Why files give nothing.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// They cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    /// The configuration has mistakes.
+    #[error("{0}: {1}")]
+    Configuration(PathBuf, #[source] Mistakes),
+    /// Manifests have mistakes; each is named with its file.
+    #[error("{}", lines(.0))]
+    Manifests(Vec<(PathBuf, Mistake)>),
+    /// There is nothing that facts come from.
+    #[error("{0}: no Namespace, Node or PriorityClass in it")]
+    NoFacts(PathBuf),
+}
+
+/// Reads a configuration once.
+///
+/// # Errors
+/// The file cannot be read, or has mistakes.
+pub fn read_policy(path: &Path) -> Result<Policy, FileError> {
+    let text = Content::of_file(path)?.into_text()?;
+    configuration::policy(&text).map_err(|mistakes| FileError::Configuration(path.to_owned(), mistakes))
+}
+
+/// Reads facts once, from a file of manifests or from those directly in a folder.
+///
+/// # Errors
+/// Something cannot be read or has mistakes, or there are no facts at all.
+pub fn read_facts(path: &Path) -> Result<Manifests, FileError> {
+    facts(path, &Content::of(path)?)
+}
+
+/// Watches a configuration until told to stop.
+pub async fn watch_policy(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>, stop: CancellationToken) {
+    let mut configuration = Configuration::new(path.display().to_string(), sink);
+    poll(path, Content::of_file, interval, stop, |content| match content.and_then(Content::into_text) {
+        Ok(text) => configuration.offer(&text),
+        Err(Unreadable { why, .. }) => configuration.reject(why),
+    })
+    .await;
+}
+
+/// Watches facts until told to stop.
+pub async fn watch_facts(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>, stop: CancellationToken) {
+    let mut broken = false;
+    let root = path.clone();
+    poll(path, Content::of, interval, stop, |content| {
+        match content.map_err(FileError::from).and_then(|content| facts(&root, &content)) {
+            Ok(manifests) => {
+                info!(path = %root.display(), facts = manifests.facts.len(), "Facts in force");
+                if !manifests.ignored.is_empty() {
+                    info!(path = %root.display(), kinds = ?manifests.ignored, "Kinds that no facts come from are left out");
+                }
+                object::replace(manifests.facts).into_iter().for_each(|event| sink.fact(event));
+                for what in FACTS {
+                    if broken {
+                        sink.source_problem(what, None);
+                    }
+                    sink.synced(what);
+                }
+                broken = false;
+            }
+            Err(problem) => {
+                let problem = problem.to_string();
+                error!(path = %root.display(), problem, "Facts refused; what is known stays");
+                FACTS.into_iter().for_each(|what| sink.source_problem(what, Some(problem.clone())));
+                broken = true;
+            }
+        }
+    })
+    .await;
+}
+
+/// Hands on what stands there, and again whenever it is another.
+async fn poll(
+    path: PathBuf,
+    read: fn(&Path) -> Result<Content, Unreadable>,
+    interval: Duration,
+    stop: CancellationToken,
+    mut changed: impl FnMut(Result<Content, Unreadable>),
+) {
+    let (mut last, mut handed_on) = (None, false);
+    loop {
+        let from = path.clone();
+        let found = match tokio::task::spawn_blocking(move || read(&from)).await {
+            Ok(found) => found,
+            Err(fault) => Err(Unreadable::new(&path, &fault)),
+        };
+        // A change counts when it stands still for a moment: not in the middle of a write or of the swap of a mount.
+        let settled = last.as_ref() == Some(&found);
+        if !settled {
+            (last, handed_on) = (Some(found), false);
+        } else if !handed_on {
+            changed(found);
+            handed_on = true;
+        }
+        let pause = if settled { interval } else { interval.min(SETTLE) };
+        if stop.run_until_cancelled(sleep(pause)).await.is_none() {
+            return;
+        }
+    }
+}
+
+fn facts(root: &Path, content: &Content) -> Result<Manifests, FileError> {
+    let (mut all, mut mistakes) = (Manifests::default(), Vec::new());
+    for (path, text) in content.texts()? {
+        match manifest::parse(text) {
+            Ok(mut manifests) => {
+                all.facts.append(&mut manifests.facts);
+                all.ignored.append(&mut manifests.ignored);
+            }
+            Err(wrong) => mistakes.extend(wrong.into_iter().map(|mistake| (path.to_owned(), mistake))),
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(FileError::Manifests(mistakes));
+    }
+    // An emptied file is the first half of a write far more often than it is meant.
+    if all.facts.is_empty() { Err(FileError::NoFacts(root.to_owned())) } else { Ok(all) }
+}
+
+fn lines(mistakes: &[(PathBuf, Mistake)]) -> String {
+    let lines = mistakes.iter().map(|(path, mistake)| format!("{}: {mistake}", path.display()));
+    lines.collect::<Vec<_>>().join("\n")
+}
