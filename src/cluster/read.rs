@@ -44,8 +44,8 @@ pub(super) enum Content {
 
 impl Facts {
     /// Watches a kind for ever.
-    pub(super) async fn follow((what, kind): (Watched, Kind), client: &Client, sink: &Arc<dyn Sink>) {
-        let mut reader = Self { what, kind, sink: Arc::clone(sink) };
+    pub(super) async fn follow(facts: (Watched, Kind), client: &Client, sink: &Arc<dyn Sink>) {
+        let mut reader = Self::new(facts, Arc::clone(sink));
         follow(client, &reader.source(), Pace::default(), &mut reader, sink.as_ref()).await;
     }
 

@@ -8,4 +8,5 @@ mod support {
     pub mod server;
 }
 
+mod manifests;
 mod protocol;
