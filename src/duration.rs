@@ -3,6 +3,7 @@
 //! What it does: reads the `timeout` that API servers send and the values of options, and writes them back. Invariant: what
 //! is negative, has no unit or does not fit is no duration.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Units with their length in nanoseconds, those first that another one begins with.
@@ -35,7 +36,8 @@ pub fn show(duration: Duration) -> String {
         let count = rest.checked_div(length).unwrap_or_default();
         rest = rest.checked_rem(length).unwrap_or_default();
         if count > 0 {
-            text.push_str(&format!("{count}{unit}"));
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{count}{unit}");
         }
     }
     if text.is_empty() { "0s".to_owned() } else { text }

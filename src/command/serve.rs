@@ -3,6 +3,7 @@
 //! Invariant: both sockets and the certificate are there before anything is said to be ready, and a part that ends by
 //! itself ends the process with its name.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -113,8 +114,12 @@ fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let config = config::parse(&text).with_context(|| format!("{} is no valid configuration", path.display()))?;
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Policy { config, digest })
+    let mut hex = String::new();
+    for byte in digest.as_ref() {
+        // Writing to a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    Ok(Policy { config, digest: hex })
 }
 
 /// What files say of the cluster.

@@ -85,7 +85,7 @@ impl Visit for Text<'_> {
         }
         match value {
             _ if field.name() == "message" && !value.contains(char::is_control) => {
-                self.0.extend_from_slice(value.as_bytes())
+                self.0.extend_from_slice(value.as_bytes());
             }
             _ if plain(value) => self.0.extend_from_slice(value.as_bytes()),
             _ => quote(value, self.0),

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::runtime::Handle;
@@ -104,18 +105,19 @@ async fn namespace(app: &App, request: &Request<'_>, facts: &Facts, deadline: In
         return Found::Known;
     }
     let Some(source) = app.namespaces.get() else { return Found::Known };
-    let (found, outcome) = match tokio::time::timeout_at(deadline, source.read(name)).await {
-        Ok(Ok(Some(labels))) => (Found::Labels(labels), "found"),
-        Ok(Ok(None)) => (Found::Known, "missing"),
-        Ok(Err(error)) => {
-            (Found::Unknown(format!("the labels of Namespace {name} cannot be read: {error:#}")), "error")
+    let unknown = |why: String| Found::Unknown(format!("the labels of Namespace {name} {why}"));
+    let reading = AssertUnwindSafe(async { source.read(name).await }).catch_unwind();
+    let (found, outcome) = match tokio::time::timeout_at(deadline, reading).await {
+        Ok(Ok(Ok(Some(labels)))) => (Found::Labels(labels), "found"),
+        Ok(Ok(Ok(None))) => (Found::Known, "missing"),
+        Ok(Ok(Err(error))) => (unknown(format!("cannot be read: {error:#}")), "error"),
+        Ok(Err(_panic)) => {
+            app.metrics.panics.inc();
+            (unknown("cannot be read".to_owned()), "error")
         }
         Err(_) => {
             app.metrics.deadlines.inc();
-            (
-                Found::Unknown(format!("the labels of Namespace {name} could not be read before the deadline")),
-                "deadline",
-            )
+            (unknown("could not be read before the deadline".to_owned()), "deadline")
         }
     };
     app.metrics.namespace_reads.get_or_create(&[("outcome", outcome)]).inc();

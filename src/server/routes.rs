@@ -88,13 +88,12 @@ impl Rejection {
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         let mut response = (self.status(), format!("{self}\n")).into_response();
-        match self {
-            Self::Overload => drop(response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"))),
-            Self::Encoding => {
-                drop(response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity")))
-            }
-            _ => {}
-        }
+        let extra = match self {
+            Self::Overload => Some((RETRY_AFTER, HeaderValue::from_static("1"))),
+            Self::Encoding => Some((ACCEPT_ENCODING, HeaderValue::from_static("identity"))),
+            _ => None,
+        };
+        response.headers_mut().extend(extra);
         response
     }
 }

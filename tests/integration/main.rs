@@ -4,9 +4,14 @@
 #[allow(unreachable_pub, dead_code, reason = "each test binary uses a part of the support")]
 mod support {
     pub mod certificates;
+    pub mod namespaces;
     pub mod reviews;
     pub mod server;
 }
 
 mod manifests;
+mod admin;
+mod deadline;
+mod drain;
+mod limits;
 mod protocol;

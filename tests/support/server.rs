@@ -203,6 +203,14 @@ impl TestServer {
         value.unwrap_or_default()
     }
 
+    /// Asks until the answer is yes, and gives up after half a minute.
+    pub fn eventually(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let start = std::time::Instant::now();
+        while !holds(self) {
+            assert!(start.elapsed().as_secs() < 30, "{what}: {}", self.get("/metrics").text());
+        }
+    }
+
     /// A connection without TLS.
     pub async fn tcp(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()

@@ -1,0 +1,70 @@
+//! Namespaces that are not known yet, and what is answered when they stay unknown.
+
+use std::sync::Arc;
+
+use slicegate::config::{Config, OnDeadline};
+use slicegate::facts::{Event, Facts, Labels};
+use slicegate::policy::Policy;
+
+use crate::support::namespaces::Namespaces;
+use crate::support::reviews::pod;
+use crate::support::server::{Options, TestServer};
+
+fn start(on_deadline: OnDeadline) -> TestServer {
+    let config = Config { on_deadline, ..Config::default() };
+    let known = Event::Namespace("known".to_owned(), Labels::new());
+    TestServer::start(Options {
+        policy: Some(Policy { config, digest: "test".to_owned() }),
+        facts: Facts::default().after(known).unwrap(),
+        namespaces: Some(Arc::new(Namespaces::with(&[]))),
+        ..Options::default()
+    })
+}
+
+/// Whether the request is let through, and all that the answer says.
+fn ask(server: &TestServer, path: &str, namespace: &str) -> (bool, String) {
+    let reply = server.post(path, &[], pod("u", namespace, "{}"));
+    let json = reply.json();
+    assert_eq!((reply.status, &json["response"]["uid"]), (200, &"u".into()));
+    (json["response"]["allowed"].as_bool().unwrap(), reply.text())
+}
+
+#[test]
+fn an_unknown_namespace_is_read_once_and_a_known_one_never() {
+    let server = start(OnDeadline::Deny);
+    for (namespace, outcome) in [("team-blue", "found"), ("missing", "missing")] {
+        assert!(ask(&server, "/validate", namespace).0);
+        assert_eq!(server.metric(&format!(r#"slicegate_namespace_reads_total{{outcome="{outcome}"}}"#)), 1.0);
+    }
+    ask(&server, "/validate", "known");
+    let reads = server.get("/metrics").text();
+    assert_eq!(reads.lines().filter(|line| line.starts_with("slicegate_namespace_reads_total")).count(), 2, "{reads}");
+}
+
+#[test]
+fn the_deadline_refuses_unless_told_otherwise() {
+    for (on_deadline, allowed) in [(OnDeadline::Deny, false), (OnDeadline::Allow, true)] {
+        let server = start(on_deadline);
+        assert_eq!(ask(&server, "/validate?timeout=300ms", "stuck").0, allowed, "{on_deadline:?}");
+        assert_eq!(server.metric("slicegate_deadlines_total"), 1.0);
+        assert!(ask(&server, "/validate", "known").0);
+    }
+}
+
+#[test]
+fn the_mutating_call_refuses_nothing() {
+    let server = start(OnDeadline::Deny);
+    for namespace in ["stuck", "broken"] {
+        assert!(ask(&server, "/mutate?timeout=300ms", namespace).0, "{namespace}");
+    }
+}
+
+#[test]
+fn a_failing_source_is_as_good_as_none_in_time() {
+    let server = start(OnDeadline::Deny);
+    for namespace in ["broken", "panic"] {
+        assert!(!ask(&server, "/validate", namespace).0, "{namespace}");
+    }
+    assert_eq!(server.metric("slicegate_panics_total"), 1.0);
+    assert!(ask(&server, "/validate", "known").0);
+}
