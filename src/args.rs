@@ -70,7 +70,7 @@ pub struct Serve {
     )]
     pub tls_key: Option<PathBuf>,
 
-    /// The configuration, as YAML [default: one shared pool]
+    /// The configuration, as YAML, in place of the cluster's ConfigMap slicegate-config [default: one shared pool]
     #[arg(long, env = "SLICEGATE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -81,6 +81,10 @@ pub struct Serve {
     /// The kubeconfig of the cluster, where the process does not run in it
     #[arg(long, env = "SLICEGATE_KUBECONFIG", value_name = "FILE", conflicts_with_all = ["offline", "dev"])]
     pub kubeconfig: Option<PathBuf>,
+
+    /// slicegate's own namespace, where its configuration is [default: that of its service account, else slicegate-system]
+    #[arg(long, env = "SLICEGATE_NAMESPACE", value_name = "NAME")]
+    pub namespace: Option<String>,
 
     /// Use files alone and no cluster
     #[arg(long, env = "SLICEGATE_OFFLINE")]

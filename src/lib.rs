@@ -1,7 +1,7 @@
 //! slicegate
 pub mod args;
-pub mod command;
 pub mod cluster;
+pub mod command;
 pub mod config;
 pub mod duration;
 pub mod facts;
@@ -13,6 +13,6 @@ pub mod metrics;
 pub mod policy;
 pub mod quantity;
 pub mod review;
-pub mod workload;
 pub mod server;
 pub mod shutdown;
+pub mod workload;

@@ -65,6 +65,7 @@ pub struct Metrics {
     durations: [Histogram; 2],
     findings: Counters<3>,
     digest: Family<[(&'static str, String); 1], Gauge>,
+    problems: Family<Labels<1>, Gauge>,
     /// Requests that got no review's answer, by reason.
     pub rejected: Counters<1>,
     /// Requests being answered.
@@ -97,6 +98,7 @@ impl Metrics {
             durations: [Histogram::new(DURATIONS), Histogram::new(DURATIONS)],
             findings: Family::default(),
             digest: Family::default(),
+            problems: Family::default(),
             rejected: Family::default(),
             in_flight: Gauge::default(),
             connections: Family::default(),
@@ -139,6 +141,11 @@ impl Metrics {
         self.digest.get_or_create(&[("digest", digest.to_owned())]).set(1);
     }
 
+    /// Shows whether a source of what is watched is in trouble, while the last good state of it stays in force.
+    pub fn set_problem(&self, source: &'static str, problem: bool) {
+        self.problems.get_or_create(&[("source", source)]).set(i64::from(problem));
+    }
+
     /// Adds a counter that lives elsewhere.
     pub fn add_counter(&mut self, name: &str, help: &str, counter: Counter) {
         self.registry.register(name, help, counter);
@@ -165,6 +172,11 @@ impl Metrics {
         registry.register("request_duration_seconds", "Time from a review's last byte to its answer", durations);
         registry.register("findings", "Findings of rules", self.findings.clone());
         registry.register("configuration", "The configuration in force", self.digest.clone());
+        registry.register(
+            "source_problem",
+            "Whether something watched is out of reach or wrong",
+            self.problems.clone(),
+        );
         registry.register("rejected_requests", "Requests that were no review or came too many", self.rejected.clone());
         registry.register("requests_in_flight", "Requests being answered", self.in_flight.clone());
         registry.register("connections", "Connections that are open", self.connections.clone());

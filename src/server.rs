@@ -20,6 +20,7 @@ pub mod admin;
 pub mod admit;
 mod body;
 mod connection;
+pub mod following;
 pub mod listener;
 pub mod readiness;
 pub mod routes;

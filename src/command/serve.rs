@@ -3,26 +3,30 @@
 //! Invariant: both sockets and the certificate are there before anything is said to be ready, and a part that ends by
 //! itself ends the process with its name.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use futures::FutureExt as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::TaskTracker;
 
 use super::dev;
 use crate::args::Serve;
-use crate::config::{self, Config};
+use crate::cluster::{self, Cluster};
 use crate::facts::Facts;
-use crate::logging;
-use crate::policy::Policy;
+use crate::feed::configuration::default_policy;
+use crate::feed::{Sink, Watched};
+use crate::server::following::{Following, FromCluster};
 use crate::server::tls::{Certificates, Pair};
 use crate::server::{self, App};
 use crate::shutdown::Tasks;
+use crate::{files, logging};
+
+/// What facts are made of.
+const FACTS: [Watched; 3] = [Watched::Namespaces, Watched::Nodes, Watched::PriorityClasses];
 
 /// Serves until a signal ends it.
 pub(super) fn run(options: &Serve) -> anyhow::Result<ExitCode> {
@@ -38,8 +42,7 @@ async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> 
     // Signals first, so that one that comes early ends the process as one that comes late does.
     let mut signals = Signals::new()?;
     let certificates = if options.dev { Some(dev::pair(options.listen().ip())?) } else { pair(options)? };
-    let policy = policy(options.config.as_deref())?;
-    let mut app = App::new(policy, facts(options.facts.as_deref())?, options.limits());
+    let mut app = App::new(default_policy(), Facts::default(), options.limits());
     app.metrics.add_counter("log_lines_dropped", "Lines that were not logged since nobody read them", log.dropped());
     let app = Arc::new(app);
     let condition = app.readiness.condition("tls", "there is no certificate yet");
@@ -55,9 +58,7 @@ async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> 
     let mut tasks = Tasks::default();
     let connections = TaskTracker::new();
     start(&mut tasks, &app, (webhook, admin), &served, &connections)?;
-    if !options.dev && !options.offline {
-        anyhow::bail!("this build cannot reach a cluster; use --offline or --dev");
-    }
+    follow(&mut tasks, &app, options).await?;
     tracing::info!(listen = %addresses.0, admin = %addresses.1, config = app.policy().digest, "serving");
     if options.dev {
         dev::explain(addresses.0, addresses.1)?;
@@ -109,25 +110,32 @@ fn pair(options: &Serve) -> anyhow::Result<Option<Pair>> {
     }
 }
 
-fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
-    let Some(path) = path else { return Ok(Policy { config: Config::default(), digest: "default".to_owned() }) };
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let config = config::parse(&text).with_context(|| format!("{} is no valid configuration", path.display()))?;
-    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    let mut hex = String::new();
-    for byte in digest.as_ref() {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
+/// Starts to watch whatever the options name: files, a cluster, or both. A file that is wrong at the start is told at once;
+/// later its last good state stays.
+async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::Result<()> {
+    let alone = options.dev || options.offline;
+    let in_cluster = !alone && options.facts.is_none();
+    let facts = if alone && options.facts.is_none() { &[][..] } else { &FACTS[..] };
+    let configuration = if alone && options.config.is_none() { &[][..] } else { &[Watched::Configuration][..] };
+    let sink: Arc<dyn Sink> = Arc::new(Following::new(Arc::clone(app), &[facts, configuration].concat()));
+    let stop = app.shutdown.aborting();
+    if let Some(path) = options.config.clone() {
+        app.replace_policy(files::read_policy(&path)?);
+        let watch = files::watch_policy(path, files::INTERVAL, Arc::clone(&sink), stop.clone());
+        tasks.spawn("the watch of --config", watch.map(Ok));
     }
-    Ok(Policy { config, digest: hex })
-}
-
-/// What files say of the cluster.
-fn facts(path: Option<&Path>) -> anyhow::Result<Facts> {
-    match path {
-        None => Ok(Facts::default()),
-        Some(_) => anyhow::bail!("this build cannot read --facts"),
+    if let Some(path) = options.facts.clone() {
+        files::read_facts(&path)?;
+        let watch = files::watch_facts(path, files::INTERVAL, Arc::clone(&sink), stop.clone());
+        tasks.spawn("the watch of --facts", watch.map(Ok));
     }
+    if in_cluster {
+        let found = cluster::Options { kubeconfig: options.kubeconfig.clone(), namespace: options.namespace.clone() };
+        let cluster = Cluster::connect(found).await?;
+        app.read_namespaces_from(Arc::new(FromCluster(cluster.clone())));
+        tasks.spawn("the watch of the cluster", cluster.watch(options.config.is_none(), sink, stop).map(Ok));
+    }
+    Ok(())
 }
 
 async fn bind(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {

@@ -70,6 +70,15 @@ impl Condition {
         self.all.set(self.name, None);
     }
 
+    /// Says why the condition does not hold, where it does not.
+    pub fn explain(&self, reason: impl Into<String>) {
+        let mut entries = self.all.entries();
+        let waiting = entries.iter_mut().find(|entry| entry.name == self.name && entry.reason.is_some());
+        if let Some(entry) = waiting {
+            entry.reason = Some(reason.into());
+        }
+    }
+
     /// The condition does not hold, and why.
     pub fn fail(&self, reason: impl Into<String>) {
         self.all.set(self.name, Some(reason.into()));

@@ -9,9 +9,9 @@ mod support {
     pub mod server;
 }
 
-mod manifests;
 mod admin;
 mod deadline;
 mod drain;
 mod limits;
+mod manifests;
 mod protocol;
