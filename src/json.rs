@@ -168,8 +168,14 @@ impl<'a> Object<'a> {
     /// The member `key`; a null one counts as missing.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Json<'a>> {
+        self.get_entry(key).map(|(_, value)| value)
+    }
+
+    /// The member `key` with the object's own copy of the key, which lives as long as the object.
+    #[must_use]
+    pub fn get_entry(&self, key: &str) -> Option<(&str, &Json<'a>)> {
         let place = self.0.binary_search_by(|(name, _)| name.as_ref().cmp(key)).ok()?;
-        self.0.get(place).map(|(_, value)| value).filter(|value| **value != Json::Null)
+        self.0.get(place).filter(|(_, value)| *value != Json::Null).map(|(name, value)| (name.as_ref(), value))
     }
 
     /// All members in the order of their keys, null ones included.

@@ -29,13 +29,27 @@ pub struct Template<'r> {
     /// The objects that hold its scheduling fields (`nodeSelector`, `affinity`, `tolerations`, `priorityClassName`,
     /// `nodeName`, `volumes`, …), each with its path; the first that has a field wins.
     pub levels: Vec<Placed<'r>>,
+    /// Scheduling fields that stand by themselves or under another name (the `podPriorityClassName` of a Workflow, say), in
+    /// the words of a PodSpec; they count where no level has the field, the first one first.
+    pub aliases: Vec<(&'static str, Placed<'r>)>,
     /// Its containers of every kind, in the order of the object, init containers first.
     pub containers: Vec<Container<'r>>,
     /// The pieces of the object that make it; it has changed when any of them has.
     pub parts: Vec<&'r Json<'r>>,
-    /// Whether its labels may come from another object that is not in sight (the runtime of a TrainJob, say). Its Pods are
-    /// judged when they are made, so that what is not declared here is no finding.
+    /// Whether its labels or resources may come from another object that is not in sight (the runtime of a TrainJob, say).
+    /// Its Pods are judged when they are made, so that what is not declared here is no finding.
     pub declared_elsewhere: bool,
+    /// What cannot be read off the object, though it may concern GPUs.
+    pub notes: Vec<Note<'r>>,
+}
+
+/// A place that cannot be judged before the Pods are made, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note<'r> {
+    /// Where it stands.
+    pub path: Path<'r>,
+    /// Why it cannot be judged, as a sentence without its subject.
+    pub text: &'static str,
 }
 
 /// A piece of the object and where it stands.
@@ -60,6 +74,13 @@ pub enum Role {
     Ephemeral,
 }
 
+impl Role {
+    /// Whether it stands among the init containers.
+    pub fn is_init(self) -> bool {
+        matches!(self, Self::Init | Self::Sidecar)
+    }
+}
+
 /// One container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container<'r> {
@@ -73,14 +94,21 @@ pub struct Container<'r> {
     pub object: &'r Json<'r>,
     /// Its resources, with their path: an object with `limits` and `requests`.
     pub resources: Option<Placed<'r>>,
-    /// A device count that stands outside of the resources, as Spark's `gpu: {name, quantity}` does: resource, value.
+    /// A device count that stands outside of the resources, as Spark's `gpu: {name, quantity}` does: resource, value. It
+    /// takes the place of a limit of the same name.
     pub gpu: Option<(&'r str, Placed<'r>)>,
 }
 
 impl<'r> Template<'r> {
     /// A scheduling field: the value at the first level that has it, with its path.
     pub fn field(&self, name: &'static str) -> Option<Placed<'r>> {
-        self.levels.iter().find_map(|level| level.member(name))
+        self.fields(name).next()
+    }
+
+    /// The values of a field at all its levels, for fields that add up (`volumes`).
+    pub fn fields(&self, name: &'static str) -> impl Iterator<Item = Placed<'r>> {
+        let aliases = self.aliases.iter().filter(move |(alias, _)| *alias == name);
+        self.levels.iter().filter_map(move |level| level.member(name)).chain(aliases.map(|(_, piece)| piece.clone()))
     }
 }
 

@@ -35,21 +35,27 @@ pub fn empty<'r>(root: &'r Json<'r>, piece: &Placed<'r>) -> Template<'r> {
         labels: Vec::new(),
         annotations: Vec::new(),
         levels: Vec::new(),
+        aliases: Vec::new(),
         containers: Vec::new(),
         parts: vec![piece.value],
         declared_elsewhere: false,
+        notes: Vec::new(),
     }
 }
 
 /// All containers of a PodSpec.
 pub fn containers<'r>(spec: &Placed<'r>) -> Vec<Container<'r>> {
-    let init = spec.elements("initContainers").map(|piece| {
-        let always = piece.value.text("restartPolicy") == Some("Always");
-        container(piece, if always { Role::Sidecar } else { Role::Init }, "")
-    });
     let main = spec.elements("containers").map(|piece| container(piece, Role::Main, ""));
     let ephemeral = spec.elements("ephemeralContainers").map(|piece| container(piece, Role::Ephemeral, ""));
-    init.chain(main).chain(ephemeral).collect()
+    init_containers(spec).chain(main).chain(ephemeral).collect()
+}
+
+/// The init containers of a PodSpec, or of what has the same list.
+pub fn init_containers<'r>(spec: &Placed<'r>) -> impl Iterator<Item = Container<'r>> + use<'r> {
+    spec.elements("initContainers").map(|piece| {
+        let always = piece.value.text("restartPolicy") == Some("Always");
+        container(piece, if always { Role::Sidecar } else { Role::Init }, "")
+    })
 }
 
 /// One container, with the name that it gets where it has none.
