@@ -75,7 +75,7 @@ pub async fn watch_policy(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>
     let mut configuration = Configuration::new(path.display().to_string(), sink);
     poll(path, Content::of_file, interval, stop, |content| match content.and_then(Content::into_text) {
         Ok(text) => configuration.offer(&text),
-        Err(Unreadable { why, .. }) => configuration.reject(why),
+        Err(Unreadable { why, .. }) => configuration.reject(&why),
     })
     .await;
 }
@@ -91,7 +91,9 @@ pub async fn watch_facts(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>,
                 if !manifests.ignored.is_empty() {
                     info!(path = %root.display(), kinds = ?manifests.ignored, "Kinds that no facts come from are left out");
                 }
-                object::replace(manifests.facts).into_iter().for_each(|event| sink.fact(event));
+                for event in object::replace(manifests.facts) {
+                    sink.fact(event);
+                }
                 for what in FACTS {
                     if broken {
                         sink.source_problem(what, None);
@@ -103,7 +105,9 @@ pub async fn watch_facts(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>,
             Err(problem) => {
                 let problem = problem.to_string();
                 error!(path = %root.display(), problem, "Facts refused; what is known stays");
-                FACTS.into_iter().for_each(|what| sink.source_problem(what, Some(problem.clone())));
+                for what in FACTS {
+                    sink.source_problem(what, Some(problem.clone()));
+                }
                 broken = true;
             }
         }

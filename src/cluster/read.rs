@@ -127,7 +127,7 @@ impl ConfigMap {
     fn offer(&mut self, content: Content) {
         match content {
             Content::Text(text) => self.configuration.offer(&text),
-            Content::Unusable(why) => self.configuration.reject(why),
+            Content::Unusable(why) => self.configuration.reject(&why),
         }
     }
 }

@@ -152,12 +152,12 @@ async fn list<R: Reader>(
     loop {
         let request = Request::new(source.path.as_str());
         let request = if source.metadata_only { request.list_metadata(&params) } else { request.list(&params) };
-        let page = client.request::<ObjectList<Value>>(request.map_err(Error::BuildRequest)?);
-        let page = timeout(pace.answer, page).await.map_err(|_| Trouble::Late(pace.answer))??;
-        all.extend(page.items.into_iter().filter_map(|object| reader.read(object)));
-        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        let part = client.request::<ObjectList<Value>>(request.map_err(Error::BuildRequest)?);
+        let part = timeout(pace.answer, part).await.map_err(|_| Trouble::Late(pace.answer))??;
+        all.extend(part.items.into_iter().filter_map(|object| reader.read(object)));
+        params.continue_token = part.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
-            let version = page.metadata.resource_version.filter(|version| !version.is_empty());
+            let version = part.metadata.resource_version.filter(|version| !version.is_empty());
             return Ok((all, version.ok_or(Trouble::NoVersion)?));
         }
     }
@@ -266,8 +266,8 @@ impl<'s> Contact<'s> {
 fn between_half_and_whole(wait: Duration) -> Duration {
     // A hasher of the standard library begins at random, which is all the chance that this needs.
     let chance = RandomState::new().build_hasher().finish();
-    let share = u32::try_from(chance % 1_000).unwrap_or_default().saturating_add(1_000);
-    wait.saturating_mul(share) / 2_000
+    let share = u16::try_from(chance % 1_000).unwrap_or_default();
+    wait.mul_f32(0.5 + f32::from(share) / 2_000.0)
 }
 
 /// What the API server said and what to do about it, or the whole chain of an error on the way to it.

@@ -49,7 +49,7 @@ impl Configuration {
     pub fn offer(&mut self, text: &str) {
         match policy(text) {
             Ok(policy) => self.accept(policy),
-            Err(mistakes) => self.reject(mistakes.to_string()),
+            Err(mistakes) => self.reject(&mistakes.to_string()),
         }
     }
 
@@ -58,12 +58,12 @@ impl Configuration {
         match self.current.as_deref() {
             None => self.accept(default_policy()),
             Some(DEFAULT_DIGEST) => self.settle(),
-            Some(_) => self.reject("it was deleted".to_owned()),
+            Some(_) => self.reject("it was deleted"),
         }
     }
 
     /// Something is there that holds no text, for this reason.
-    pub fn reject(&mut self, why: String) {
+    pub fn reject(&mut self, why: &str) {
         let problem = match &self.current {
             Some(digest) => format!("{}: {why}\nthe last good one stays in force: {digest}", self.origin),
             None => format!("{}: {why}\nthere is no last good one", self.origin),
