@@ -7,5 +7,13 @@ mod cluster;
 mod generate;
 
 mod agreement;
+mod configuration;
+mod existing;
+mod kinds;
 mod oracle;
+mod outage;
+mod placement;
 mod smoke;
+mod verdicts;
+mod watches;
+mod workloads;

@@ -1,7 +1,6 @@
 //! The shipped manifests on a real API server, and the watches with no more rights than those give.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use slicegate::feed::{Sink, Watched};
 use slicegate::policy::Policy;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{Cluster, Options, wait};
+use crate::cluster::{Cluster, Options, shipped, wait};
 
 const SOON: Duration = Duration::from_secs(30);
 const USER: &str = "system:serviceaccount:slicegate-system:slicegate";
@@ -67,13 +66,8 @@ impl Sink for Keeper {
     }
 }
 
-fn shipped(file: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file).display().to_string()
-}
-
 fn apply_shipped(cluster: &Cluster) -> Result<()> {
-    cluster.kubectl(&["apply", "-f", &shipped("slicegate.yaml")])?.success()?;
-    Ok(())
+    cluster.apply_path(&shipped("slicegate.yaml"))
 }
 
 fn configure(cluster: &Cluster, data: &Value) -> Result<()> {
@@ -87,7 +81,7 @@ fn configure(cluster: &Cluster, data: &Value) -> Result<()> {
 fn the_api_server_keeps_the_webhooks_as_written() -> Result<()> {
     let cluster = Cluster::start(Options { apiserver_only: true, ..Options::default() })?;
     apply_shipped(&cluster)?;
-    cluster.kubectl(&["apply", "-f", &shipped("webhooks.yaml")])?.success()?;
+    cluster.apply_path(&shipped("webhooks.yaml"))?;
     let text = std::fs::read_to_string(shipped("webhooks.yaml"))?;
     for written in serde_saphyr::from_multiple::<Value>(&text)? {
         let kind = written["kind"].as_str().context("no kind")?;
@@ -99,7 +93,8 @@ fn the_api_server_keeps_the_webhooks_as_written() -> Result<()> {
     }
 
     // A Pod as the Deployment would make it passes the namespace's own Pod Security.
-    let deployment = cluster.kubectl(&["-n", "slicegate-system", "get", "deployment", "slicegate", "-o", "json"])?.json()?;
+    let deployment =
+        cluster.kubectl(&["-n", "slicegate-system", "get", "deployment", "slicegate", "-o", "json"])?.json()?;
     let mut pod = deployment["spec"]["template"].clone();
     pod["apiVersion"] = json!("v1");
     pod["kind"] = json!("Pod");
@@ -174,7 +169,8 @@ fn live_changes_are_seen(cluster: &Cluster, keeper: &Keeper) -> Result<()> {
     keeper.wait("the configuration", |known| known.digest.as_deref() != Some("default"))?;
     let first = keeper.see(|known| known.digest.clone());
     configure(cluster, &json!({"other.yaml": GOOD}))?;
-    keeper.wait("the missing key", |known| known.configuration.as_ref().is_some_and(|told| told.contains("missing")))?;
+    keeper
+        .wait("the missing key", |known| known.configuration.as_ref().is_some_and(|told| told.contains("missing")))?;
     cluster.kubectl(&["-n", "slicegate-system", "delete", "configmap", "slicegate-config"])?.success()?;
     keeper.wait("the deletion", |known| known.configuration.as_ref().is_some_and(|told| told.contains("deleted")))?;
     assert_eq!(keeper.see(|known| known.digest.clone()), first);

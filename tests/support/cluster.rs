@@ -37,6 +37,8 @@ mod process;
 mod programs;
 #[path = "cluster/setup.rs"]
 mod setup;
+#[path = "cluster/slicegate.rs"]
+mod slicegate;
 
 pub(crate) use api::Reply;
 pub(crate) use kubectl::Output;
@@ -44,6 +46,7 @@ pub(crate) use objects::{mutating_webhook, validating_webhook, webhook_url};
 pub(crate) use oracle::Oracle;
 pub(crate) use pki::Pair;
 pub(crate) use process::wait;
+pub(crate) use slicegate::{Slicegate, shipped};
 
 use api::Client;
 use pki::Authority;

@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::Cluster;
@@ -27,7 +29,7 @@ pub(crate) fn mutating_webhook(name: &str, url: &str, ca_pem: &str, fields: &Val
 fn configuration(kind: &str, name: &str, url: &str, ca_pem: &str, fields: &Value) -> Value {
     let mut webhook = json!({
         "name": format!("{name}.slicegate.io"),
-        "clientConfig": {"url": url, "caBundle": base64(ca_pem.as_bytes())},
+        "clientConfig": {"url": url, "caBundle": STANDARD.encode(ca_pem)},
         "admissionReviewVersions": ["v1"],
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
@@ -93,24 +95,3 @@ impl Cluster {
         self.api("PATCH", &format!("/api/v1/nodes/{name}"), Some(&patch))?.success().map(drop)
     }
 }
-
-/// Base64, which is how manifests hold bytes.
-fn base64(bytes: &[u8]) -> String {
-    bytes.chunks(3).flat_map(base64_group).collect()
-}
-
-/// The four characters of up to three bytes.
-fn base64_group(bytes: &[u8]) -> [char; 4] {
-    let byte = |place: usize| bytes.get(place).copied().map_or(0, u32::from);
-    let bits = (byte(0) << 16) | (byte(1) << 8) | byte(2);
-    [0, 1, 2, 3].map(|place| {
-        // A byte fills one character and a third; what is beyond is padding.
-        if place > bytes.len() {
-            return '=';
-        }
-        let six = (bits >> (18 - 6 * place)) & 63;
-        char::from(ALPHABET.get(six as usize).copied().unwrap_or(b'='))
-    })
-}
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
