@@ -1,6 +1,6 @@
 //! The configuration: what its words mean, checked and ready to be asked.
 //!
-//! What it does: holds one configuration in the form in which rules read it. [`parse`] makes it from YAML and reports every
+//! What it does: holds one configuration in the form in which rules read it. [`parse()`] makes it from YAML and reports every
 //! mistake at once. Invariant: a [`Config`] that exists is valid; nothing that reads it has to check it again.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,6 @@ use crate::policy::decision::{Action, RuleId};
 
 mod defaults;
 pub mod glob;
-pub mod kinds;
 pub mod parse;
 
 pub use parse::{Mistake, Mistakes, parse};

@@ -1,9 +1,10 @@
 //! Further kinds that carry Pod templates.
 
-use super::super::{ExtraKind, kinds};
+use super::super::ExtraKind;
 use super::globs::MOST;
 use super::names;
 use super::value::{Fields, Value};
+use crate::workload::kinds;
 
 /// Reads the list of further kinds.
 pub(super) fn read(list: &Value<'_>) -> Vec<ExtraKind> {
@@ -39,7 +40,7 @@ fn read_kind(fields: &Fields<'_>) -> Option<ExtraKind> {
         fields.whole().mistake(&format!("the kind has no JSON pointer; {help}"));
     }
     let kind = ExtraKind { group: group?.to_owned(), kind: kind?.to_owned(), templates, pod_specs };
-    if kinds::is_built_in(&kind.group, &kind.kind) {
+    if kinds::known().any(|known| known == (kind.group.as_str(), kind.kind.as_str())) {
         let name = named(&kind);
         fields.whole().mistake(&format!("{name} is built in; leave it out"));
     }
