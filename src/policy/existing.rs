@@ -51,9 +51,10 @@ impl Past {
         let drafts = RuleId::ALL.into_iter().flat_map(|rule| rules::check(rule, scene, old));
         let known = drafts.map(|draft| identity(old, &draft)).collect();
         let (new_root, old_root) = (&scene.request.object, &scene.request.old_object);
-        let makes_pods = !scene.is_pod()
-            && (growth::changed(&judged.template, Some(&old.template))
-                || growth::raised(new_root, &judged.template, old_root, &old.template));
+        // A controller that scales what it made is let through: it has nobody to show a refusal to, while the Pods that it
+        // makes next are refused where people look, in the events of their owner.
+        let raised = || !scene.by_controller && growth::raised(new_root, &judged.template, old_root, &old.template);
+        let makes_pods = !scene.is_pod() && (growth::changed(&judged.template, Some(&old.template)) || raised());
         Self { known, makes_pods }
     }
 }

@@ -60,7 +60,9 @@ pub fn encode_unreadable(uid: &str, reason: &str) -> Vec<u8> {
 /// One finding as its user reads it: `[rule-id] field.path: what; fix`.
 pub fn line(finding: &Finding) -> String {
     let field = if finding.field.is_empty() { String::new() } else { format!(" {}:", finding.field) };
-    format!("[{}]{field} {}; {}", finding.rule, finding.message, finding.fix)
+    // Before the message, since a warning may be cut behind it.
+    let before = if finding.spared == Some(Spared::Existing) { " (was there before)" } else { "" };
+    format!("[{}]{field}{before} {}; {}", finding.rule, finding.message, finding.fix)
 }
 
 #[derive(Serialize)]
@@ -151,10 +153,7 @@ fn refusal<'a>(request: &'a Request<'_>, decision: &Decision) -> Status<'a> {
 }
 
 fn warnings(decision: &Decision) -> Vec<String> {
-    let findings = decision.of(Action::Warn).map(|finding| match &finding.spared {
-        Some(Spared::Existing) => format!("{} (was there before)", line(finding)),
-        _ => line(finding),
-    });
+    let findings = decision.of(Action::Warn).map(line);
     text::warnings(findings.chain(decision.notes.iter().cloned()))
 }
 
