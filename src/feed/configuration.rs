@@ -102,3 +102,57 @@ fn sha256(text: &str) -> String {
     }
     hex
 }
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::super::recorder::{Record, Told, recorder};
+    use super::*;
+
+    const GOOD: &str = "apiVersion: slicegate.io/v1alpha1\nkind: Config\nenforcement: warn\n";
+    const BAD: &str = "apiVersion: slicegate.io/v1alpha1\nkind: Config\nenforcement: loud\nexisting: Perhaps\n";
+
+    fn configuration() -> (Configuration, Record) {
+        let (sink, record) = recorder();
+        (Configuration::new("config.yaml".to_owned(), sink), record)
+    }
+
+    #[tokio::test]
+    async fn every_mistake_of_a_bad_edit_is_told_once_and_the_last_good_one_stays() {
+        let (mut configuration, mut record) = configuration();
+        configuration.offer(GOOD);
+        let digest = policy(GOOD).unwrap().digest;
+        assert_eq!(record.next().await, Told::Policy(digest.clone()));
+        assert_eq!(record.next().await, Told::Synced(Watched::Configuration));
+
+        configuration.offer(BAD);
+        configuration.offer(BAD);
+        let Told::Configuration(Some(problem)) = record.next().await else { panic!("no problem") };
+        let lines: Vec<_> = problem.lines().collect();
+        assert!(lines[0].starts_with("config.yaml: line 3, "), "{problem}");
+        assert!(lines[1].starts_with("line 4, "), "{problem}");
+        assert_eq!(lines[2..], [format!("the last good one stays in force: {digest}")]);
+        assert!(record.silent());
+
+        configuration.offer(GOOD);
+        assert_eq!(record.next().await, Told::Configuration(None));
+        assert_eq!(record.next().await, Told::Synced(Watched::Configuration));
+    }
+
+    #[tokio::test]
+    async fn a_bad_start_gives_nothing_and_taking_it_away_gives_the_defaults() {
+        let (mut configuration, mut record) = configuration();
+        configuration.offer(BAD);
+        let Told::Configuration(Some(problem)) = record.next().await else { panic!("no problem") };
+        assert!(problem.ends_with("\nthere is no last good one"), "{problem}");
+        assert!(record.silent());
+        configuration.absent();
+        assert_eq!(record.next().await, Told::Policy(DEFAULT_DIGEST.to_owned()));
+        assert_eq!(record.next().await, Told::Configuration(None));
+        assert_eq!(record.next().await, Told::Synced(Watched::Configuration));
+        configuration.absent();
+        assert_eq!(record.next().await, Told::Synced(Watched::Configuration));
+        assert!(record.silent());
+    }
+}
