@@ -26,6 +26,8 @@ pub struct Template<'r> {
     pub labels: Vec<Placed<'r>>,
     /// The annotation maps of its Pods, likewise.
     pub annotations: Vec<Placed<'r>>,
+    /// Where a label that its Pods shall carry is written.
+    pub label_path: Path<'r>,
     /// The objects that hold its scheduling fields (`nodeSelector`, `affinity`, `tolerations`, `priorityClassName`,
     /// `nodeName`, `volumes`, …), each with its path; the first that has a field wins.
     pub levels: Vec<Placed<'r>>,

@@ -23,6 +23,9 @@ pub(crate) fn changes(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Change> {
     let Some(pool) = scene.pool(demand.pool) else { return Vec::new() };
     // Only where the fields of the Pod stand in one place can adding to that place not hide another one.
     let [spec] = judged.template.levels.as_slice() else { return Vec::new() };
+    if judged.template.aliases.iter().any(|(field, _)| matches!(*field, "tolerations" | "nodeSelector")) {
+        return Vec::new();
+    }
     if !reaches(scene, judged, pool) || judged.placement.node_name.is_some() {
         return Vec::new();
     }

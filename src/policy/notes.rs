@@ -14,7 +14,8 @@ pub(crate) fn notes(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<String> {
     if scene.request.operation == Operation::Update && !growth::changed(&judged.template, old) {
         return Vec::new();
     }
-    claims(scene, judged).into_iter().chain(daemon_set(scene, judged)).collect()
+    let unreadable = judged.template.notes.iter().map(|note| format!("{} {}", note.path, note.text));
+    claims(scene, judged).into_iter().chain(daemon_set(scene, judged)).chain(unreadable).collect()
 }
 
 /// Devices that come by dynamic resource allocation have no count that could be read here.

@@ -152,6 +152,10 @@ fn understand(
     if let Some(word) = word {
         return Some(Declared { word, source, in_object });
     }
+    // A parameter, as Argo's templates hold them: what it stands for shows on the Pod.
+    if value.as_str().is_some_and(|text| text.contains("{{")) {
+        return None;
+    }
     let found = match value {
         Json::String(text) => text.to_string(),
         other => format!("{} (not a string)", spelling(other)),

@@ -63,8 +63,10 @@ impl<'r> Placement<'r> {
     pub fn of(template: &Template<'r>) -> Self {
         let selector = template.field("nodeSelector").map(|piece| {
             let path = &piece.path;
+            // A parameter, as Argo's templates hold them, says nothing yet.
             let members = piece.value.as_object().into_iter().flat_map(Object::iter);
-            members.filter_map(|(key, value)| Some((key, value.as_str()?, path.key(key)))).collect()
+            let texts = members.filter_map(|(key, value)| Some((key, value.as_str()?, path.key(key))));
+            texts.filter(|(_, value, _)| !value.contains("{{")).collect()
         });
         let required = template
             .field("affinity")

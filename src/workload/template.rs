@@ -34,6 +34,7 @@ pub fn empty<'r>(root: &'r Json<'r>, piece: &Placed<'r>) -> Template<'r> {
         path: piece.path.clone(),
         labels: Vec::new(),
         annotations: Vec::new(),
+        label_path: piece.path.key("metadata").key("labels"),
         levels: Vec::new(),
         aliases: Vec::new(),
         containers: Vec::new(),

@@ -5,7 +5,6 @@
 use crate::policy::decision::RuleId;
 use crate::policy::judge::{Judged, Scene};
 use crate::policy::rules::{Draft, listed};
-use crate::workload::path::Path;
 
 pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     let declared = judged.class.checkpoint.as_ref();
@@ -17,7 +16,7 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
         return Vec::new();
     }
     let key = scene.config.checkpoint_label.as_str();
-    let wanted = label_path(judged);
+    let wanted = &judged.template.label_path;
     let demanding = judged.pools.iter().filter_map(|demand| Some((demand, scene.pool(demand.pool)?)));
     demanding
         .filter(|(_, pool)| pool.requires_checkpoint)
@@ -40,14 +39,6 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
             }
         })
         .collect()
-}
-
-/// Where the Pods' labels are declared.
-fn label_path<'s>(judged: &Judged<'s>) -> Path<'s> {
-    match judged.template.labels.last() {
-        Some(labels) => labels.path.clone(),
-        None => judged.template.path.key("metadata").key("labels"),
-    }
 }
 
 fn misplaced(judged: &Judged<'_>) -> String {

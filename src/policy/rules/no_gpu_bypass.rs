@@ -25,7 +25,7 @@ pub(super) fn check(judged: &Judged<'_>) -> Vec<Draft> {
     let containers = judged.template.containers.iter().enumerate().filter(|(place, _)| !asks(*place));
     let mut drafts: Vec<Draft> = containers.filter_map(|(_, container)| variable(container)).collect();
     if judged.demand.resources.is_empty() {
-        drafts.extend(judged.template.field("volumes").iter().flat_map(volumes));
+        drafts.extend(judged.template.fields("volumes").flat_map(|list| volumes(&list)));
     }
     drafts
 }

@@ -94,6 +94,7 @@ fn component<'r>(object: &'r Json<'r>, piece: &Placed<'r>, holders: &[&Placed<'r
 
 fn with_labels<'r>(mut template: Template<'r>, holders: &[&Placed<'r>]) -> Template<'r> {
     for holder in holders {
+        template.label_path = holder.path.key("labels");
         let labels = holder.member("labels");
         template.parts.extend(labels.iter().map(|labels| labels.value));
         template.labels.extend(labels);

@@ -3,6 +3,7 @@
 //! A Notebook's template has no metadata; the labels of the Notebook itself are those of its Pod.
 
 use crate::json::Json;
+use crate::workload::path::Path;
 use crate::workload::template::{container, empty, pod_spec};
 use crate::workload::{Placed, Role, Template};
 
@@ -12,6 +13,7 @@ use super::{SHARING, object_annotations, object_labels, pattern};
 pub(super) fn notebook<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Template<'r>> {
     let mut template = pod_spec(object, spec);
     template.labels.extend(object_labels(object));
+    template.label_path = Path::root().key("metadata").key("labels");
     template.annotations.extend(object_annotations(object));
     template.parts.extend(template.labels.iter().map(|labels| labels.value).collect::<Vec<_>>());
     vec![template]
@@ -22,6 +24,7 @@ pub(super) fn workspace_kind<'r>(object: &'r Json<'r>, template: &Placed<'r>) ->
     let labels = template.descend(&["podMetadata", "labels"]);
     let option = |(place, spec): (usize, Placed<'r>)| {
         let mut option = empty(object, &spec);
+        option.label_path = template.path.key("podMetadata").key("labels");
         if let Some(labels) = labels.clone().filter(|_| place < SHARING) {
             option.parts.push(labels.value);
             option.labels.push(labels);

@@ -27,6 +27,7 @@ pub(super) fn job<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Template<'
 fn group<'r>(object: &'r Json<'r>, group: &Placed<'r>) -> Option<Template<'r>> {
     let mut template = pod_template(object, &object_at(group, "template")?);
     if let Some(labels) = group.member("labels") {
+        template.label_path = labels.path.clone();
         template.parts.push(labels.value);
         template.labels.push(labels);
     }

@@ -46,8 +46,11 @@ pub(super) fn application<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Te
 pub(super) fn connect<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Template<'r>> {
     let server = Kind { member: "server", ..DRIVER };
     let roles = [(server, false), (EXECUTOR, true)].into_iter();
-    let read =
-        |(kind, labelled): (Kind, bool)| Some(role(object, spec, &object_at(spec, kind.member)?, &kind, labelled));
+    let read = |(kind, labelled): (Kind, bool)| {
+        let mut template = role(object, spec, &object_at(spec, kind.member)?, &kind, labelled);
+        template.label_path = template.path.key("template").key("metadata").key("labels");
+        Some(template)
+    };
     roles.filter_map(read).collect()
 }
 
@@ -60,6 +63,7 @@ fn role<'r>(object: &'r Json<'r>, spec: &Placed<'r>, piece: &Placed<'r>, kind: &
     template.labels.extend(inner.as_ref().and_then(|inner| inner.descend(&["metadata", "labels"])));
     template.labels.extend(of_object);
     template.labels.extend(piece.member("labels"));
+    template.label_path = piece.path.key("labels");
     template.annotations.extend(inner.as_ref().and_then(|inner| inner.descend(&["metadata", "annotations"])));
     template.annotations.extend(piece.member("annotations"));
     template.levels.push(piece.clone());

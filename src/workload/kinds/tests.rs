@@ -49,13 +49,15 @@ fn every_kind_has_its_normal_form() {
         let text = fixture.object.to_string();
         let object = json::parse(text.as_bytes()).unwrap();
         let found = templates(&fixture.group, &fixture.kind, &object, &[]);
-        let form = found.iter().fold(String::new(), |form, template| form + &written(template));
+        let form: String = found.iter().map(written).collect();
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             rewrite(&fixture, &form);
         } else {
             assert_eq!(form, fixture.want, "{}", fixture.file.display());
         }
-        found.iter().for_each(|template| check_places(&object, &fixture.object, template));
+        for template in &found {
+            check_places(&object, &fixture.object, template);
+        }
         seen.insert((fixture.group, fixture.kind));
     }
     let missing: Vec<_> = known().filter(|(group, kind)| !seen.contains(&((*group).into(), (*kind).into()))).collect();
@@ -153,6 +155,9 @@ fn written(template: &Template<'_>) -> String {
             line(format!("{what} {} from {}", merged.join(", "), from.join(" < ")));
         }
     }
+    if template.label_path != template.path.key("metadata").key("labels") {
+        line(format!("new labels at {}", template.label_path.pointer()));
+    }
     template.levels.iter().for_each(|level| line(format!("level {}", level.path.pointer())));
     template.aliases.iter().for_each(|(name, piece)| line(format!("{name} {}", piece.path.pointer())));
     template.containers.iter().for_each(|container| line(container_line(container)));
@@ -183,7 +188,7 @@ fn container_line(container: &Container<'_>) -> String {
 fn rewrite(fixture: &Fixture, form: &str) {
     let text = fs::read_to_string(&fixture.file).unwrap();
     let (object, _) = text.split_once("want: |\n").unwrap();
-    let form: String = form.lines().map(|line| format!("  {line}\n")).collect();
+    let form = form.lines().fold(String::new(), |form, line| form + "  " + line + "\n");
     fs::write(&fixture.file, format!("{object}want: |\n{form}")).unwrap();
 }
 

@@ -25,6 +25,8 @@ pub(super) fn train_job<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Temp
         template.levels.extend(node.iter().rev().filter_map(|patch| patch.spec.clone()));
         template.labels.extend(node.iter().filter_map(|patch| patch.labels.clone()));
         template.annotations.extend(node.into_iter().filter_map(|patch| patch.annotations));
+        let last = template.labels.last().map(|labels| labels.path.clone());
+        template.label_path = last.unwrap_or_else(|| spec.path.key("runtimePatches"));
         templates.push(template);
     } else {
         templates.extend(node.into_iter().map(|patch| alone(object, patch)));

@@ -100,8 +100,8 @@ fn replace(value: &mut Value, place: &mut usize, with: &Value) {
 
 fn size(value: &Value) -> usize {
     match value {
-        Value::Array(elements) => 1 + elements.iter().map(size).sum::<usize>(),
-        Value::Object(members) => 1 + members.values().map(size).sum::<usize>(),
+        Value::Array(elements) => elements.iter().map(size).sum::<usize>().saturating_add(1),
+        Value::Object(members) => members.values().map(size).sum::<usize>().saturating_add(1),
         _ => 1,
     }
 }
