@@ -24,6 +24,8 @@ mod trainer;
 mod volcano;
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;
 
 /// How many templates of one object may refer to a piece that all of them share (the labels of a Workflow's Pods, say).

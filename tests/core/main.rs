@@ -4,5 +4,6 @@
 #[path = "../support/generate.rs"]
 mod generate;
 
+mod kinds;
 mod properties;
 mod tidy;

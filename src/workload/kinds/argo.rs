@@ -143,7 +143,9 @@ impl<'r> Reader<'r> {
         let resources = defaults.and_then(|defaults| defaults.member("podResources"));
         template.aliases.extend(resources.map(|resources| ("resources", resources)));
         template.aliases.extend(aliases.iter().cloned());
-        template.notes.extend(notes.iter().cloned());
+        if self.found.is_empty() {
+            template.notes.extend(notes.iter().cloned());
+        }
         template.declared_elsewhere |= declared_elsewhere;
         template.containers = own_containers(piece, defaults);
         template.parts.extend(template.labels.iter().map(|labels| labels.value).collect::<Vec<_>>());

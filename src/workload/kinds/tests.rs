@@ -14,17 +14,15 @@ use crate::json;
 use crate::workload::path::Step;
 use crate::workload::{Container, Role};
 
-mod hostile;
-
-struct Fixture {
+pub(super) struct Fixture {
     file: PathBuf,
-    group: String,
-    kind: String,
-    object: Value,
+    pub(super) group: String,
+    pub(super) kind: String,
+    pub(super) object: Value,
     want: String,
 }
 
-fn fixtures() -> Vec<Fixture> {
+pub(super) fn fixtures() -> Vec<Fixture> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/workloads");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -193,7 +191,7 @@ fn rewrite(fixture: &Fixture, form: &str) {
 }
 
 /// Every path of a template leads to the piece that it names, by steps and as a JSON pointer.
-fn check_places(object: &Json<'_>, value: &Value, template: &Template<'_>) {
+pub(super) fn check_places(object: &Json<'_>, value: &Value, template: &Template<'_>) {
     let check = |path: &Path<'_>, piece: &Json<'_>| {
         let found = path.steps().iter().try_fold(object, |here, step| match step {
             Step::Key(key) => here.get(key),

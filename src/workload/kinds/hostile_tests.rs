@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{check_places, fixtures};
+use super::tests::{check_places, fixtures};
 use crate::json;
 use crate::workload::kinds::{known, templates};
 
