@@ -4,12 +4,14 @@
 #[allow(unreachable_pub, dead_code, reason = "each test binary uses a part of the support")]
 mod support {
     pub mod certificates;
+    pub mod client;
     pub mod namespaces;
     pub mod reviews;
     pub mod server;
 }
 
 mod admin;
+mod binary;
 mod deadline;
 mod drain;
 mod limits;
