@@ -53,7 +53,8 @@ impl Past {
         let (new_root, old_root) = (&scene.request.object, &scene.request.old_object);
         // A controller that scales what it made is let through: it has nobody to show a refusal to, while the Pods that it
         // makes next are refused where people look, in the events of their owner.
-        let raised = || !scene.by_controller && growth::raised(new_root, &judged.template, old_root, &old.template);
+        let raised =
+            || !scene.by_controller && growth::raised(new_root, &judged.template, old_root, &old.template).is_some();
         let makes_pods = !scene.is_pod() && (growth::changed(&judged.template, Some(&old.template)) || raised());
         Self { known, makes_pods }
     }

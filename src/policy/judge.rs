@@ -2,6 +2,8 @@
 //!
 //! Invariant: everything that rules ask is worked out once here, the same way for the new object and for the old one.
 
+use std::collections::HashMap;
+
 use crate::config::{Config, Pool};
 use crate::facts::Facts;
 use crate::json::Json;
@@ -20,8 +22,8 @@ pub struct Scene<'s> {
     pub facts: &'s Facts,
     /// The request.
     pub request: &'s Request<'s>,
-    /// The templates of the object as it is, on UPDATE.
-    pub old: Vec<Judged<'s>>,
+    /// The templates of the object as it is, by their identity, on UPDATE.
+    pub old: HashMap<String, Judged<'s>>,
     /// Whether the requesting user is one of the controllers.
     pub by_controller: bool,
 }
@@ -66,6 +68,7 @@ impl<'s> Scene<'s> {
             Operation::Update => judge_object(config, facts, request, &request.old_object),
             _ => Vec::new(),
         };
+        let old = old.into_iter().map(|judged| (judged.template.identity.clone(), judged)).collect();
         Self { config, facts, request, old, by_controller }
     }
 
@@ -81,7 +84,7 @@ impl<'s> Scene<'s> {
 
     /// The old state of a template.
     pub fn old_of(&self, judged: &Judged<'_>) -> Option<&Judged<'s>> {
-        self.old.iter().find(|old| old.template.identity == judged.template.identity)
+        self.old.get(&judged.template.identity)
     }
 
     /// Whether the object is a Pod itself and not something that makes Pods.

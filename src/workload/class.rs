@@ -174,7 +174,10 @@ fn critical_priority(config: &Config, facts: &Facts, template: &Template<'_>) ->
     let own = own
         .as_ref()
         .and_then(|field| Some((field.value.as_str().filter(|name| !name.is_empty())?, field.path.to_string())));
-    let default = || facts.default_priority_class().map(|name| (name, "the cluster's default".to_owned()));
+    let is_template = !template.path.steps().is_empty();
+    let default = || {
+        facts.default_priority_class().filter(|_| is_template).map(|name| (name, "the cluster's default".to_owned()))
+    };
     let (name, source) = own.or_else(default)?;
     let critical = config.critical_priority_classes.iter().any(|glob| glob.matches(name));
     critical.then(|| (name.to_owned(), source))

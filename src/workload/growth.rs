@@ -5,8 +5,8 @@
 //! fields, not by kind, so that a kind that nobody listed grows like the others.
 
 use crate::json::Json;
-use crate::workload::Template;
 use crate::workload::path::Path;
+use crate::workload::{Placed, Template};
 
 /// Counts of Pods, or of groups of them, each with the value that its absence stands for.
 const COUNTS: [(&[&str], i64); 14] = [
@@ -34,32 +34,51 @@ const STOPS: [&str; 2] = ["kubeflow-resource-stopped", "serving.kserve.io/stop"]
 
 /// Whether the template is new or has changed in any way.
 pub fn changed(new: &Template<'_>, old: Option<&Template<'_>>) -> bool {
-    old.is_none_or(|old| old.parts != new.parts)
-}
-
-/// Whether a count was raised, or a suspension lifted, that concerns the template.
-pub fn raised(new_root: &Json<'_>, new: &Template<'_>, old_root: &Json<'_>, old: &Template<'_>) -> bool {
-    let stopped = |root: &Json<'_>, key| root.at(&["metadata", "annotations", key]).is_some();
-    if STOPS.iter().any(|key| stopped(old_root, key) && !stopped(new_root, key)) {
-        return true;
-    }
-    let mut pairs = ancestors(new_root, &new.path).into_iter().zip(ancestors(old_root, &old.path));
-    pairs.any(|(new, old)| {
-        COUNTS.iter().any(|(path, absent)| count(new, path, *absent) > count(old, path, *absent))
-            || SUSPENSIONS.iter().any(|path| suspended(old, path) && !suspended(new, path))
+    old.is_none_or(|old| {
+        old.parts.len() != new.parts.len() || !old.parts.iter().zip(&new.parts).all(|(old, new)| same(old, new))
     })
 }
 
-/// The values on the way to a place, the object first, the place itself left out: what stands within a template is part of
-/// it.
-fn ancestors<'j>(root: &'j Json<'j>, path: &Path<'j>) -> Vec<&'j Json<'j>> {
-    let mut values = Vec::new();
-    let mut here = Some(root);
-    for step in path.steps() {
-        let Some(value) = here else { break };
-        values.push(value);
-        here = step.of(value);
+/// Whether two pieces make the same Pods. Some kinds keep the count within the piece (`executor.instances` of Spark), and
+/// how many there are is no change of what they are.
+fn same(old: &Json<'_>, new: &Json<'_>) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return old == new };
+    let count = |key: &str| COUNTS.iter().any(|(path, _)| *path == [key]);
+    old.iter().filter(|(key, _)| !count(key)).eq(new.iter().filter(|(key, _)| !count(key)))
+}
+
+/// The field by which new Pods of the template are made: a count that was raised, or a suspension that was lifted.
+pub fn raised<'r>(
+    new_root: &'r Json<'r>,
+    new: &Template<'r>,
+    old_root: &'r Json<'r>,
+    old: &Template<'r>,
+) -> Option<String> {
+    let annotations = Path::root().key("metadata").key("annotations");
+    let stopped = |root: &Json<'_>, key| root.at(&["metadata", "annotations", key]).is_some();
+    if let Some(key) = STOPS.iter().find(|key| stopped(old_root, key) && !stopped(new_root, key)) {
+        return Some(annotations.key(key).to_string());
     }
+    let pairs = ancestors(new_root, &new.path).into_iter().zip(ancestors(old_root, &old.path));
+    pairs.into_iter().find_map(|(new, old)| {
+        let counts =
+            COUNTS.iter().filter(|(path, absent)| count(new.value, path, *absent) > count(old.value, path, *absent));
+        let lifted = SUSPENSIONS.iter().filter(|path| suspended(old.value, path) && !suspended(new.value, path));
+        let field = counts.map(|(path, _)| *path).chain(lifted.copied()).next()?;
+        Some(field.iter().fold(new.path, |path, key| path.key(key)).to_string())
+    })
+}
+
+/// The values on the way to a place, the object first, the place itself last.
+fn ancestors<'r>(root: &'r Json<'r>, path: &Path<'r>) -> Vec<Placed<'r>> {
+    let mut values = Vec::new();
+    let mut here = Some(Placed::new(Path::root(), root));
+    for step in path.steps() {
+        let Some(value) = here else { return values };
+        here = step.of(value.value).map(|below| Placed::new(value.path.step(*step), below));
+        values.push(value);
+    }
+    values.extend(here);
     values
 }
 
@@ -82,7 +101,7 @@ mod tests {
         let (old, new) = (object(old), object(new));
         let (old, new) = (json::parse(old.as_bytes()).unwrap(), json::parse(new.as_bytes()).unwrap());
         let templates = |object| kinds::templates("apps", "Deployment", object, &[]);
-        raised(&new, &templates(&new)[0], &old, &templates(&old)[0])
+        raised(&new, &templates(&new)[0], &old, &templates(&old)[0]).is_some()
     }
 
     #[test]

@@ -38,13 +38,13 @@ impl<'r> Path<'r> {
     /// The member `key` of what stands here.
     #[must_use]
     pub fn key(&self, key: &'r str) -> Self {
-        self.with(Step::Key(key))
+        self.step(Step::Key(key))
     }
 
     /// The element `index` of what stands here.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        self.with(Step::Index(index))
+        self.step(Step::Index(index))
     }
 
     /// The steps from the object to the place.
@@ -71,7 +71,9 @@ impl<'r> Path<'r> {
         pointer
     }
 
-    fn with(&self, step: Step<'r>) -> Self {
+    /// One step further.
+    #[must_use]
+    pub fn step(&self, step: Step<'r>) -> Self {
         let mut steps = Vec::with_capacity(self.0.len().saturating_add(3));
         steps.extend_from_slice(&self.0);
         steps.push(step);
@@ -91,16 +93,24 @@ pub fn push_token(pointer: &mut String, token: &str) {
     }
 }
 
+/// The fields whose members are keys of the user's own and no fields.
+const MAPS: [&str; 7] = ["annotations", "labels", "limits", "matchLabels", "nodeSelector", "overhead", "requests"];
+
 /// The form of Kubernetes' own field errors (`k8s.io/apimachinery/pkg/util/validation/field`): members after a point, and
-/// keys that are no plain names, like elements, in brackets.
+/// elements, the keys of maps and whatever is no plain name in brackets.
 impl fmt::Display for Path<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, step) in self.0.iter().enumerate() {
+        let mut before = None;
+        for step in &self.0 {
+            let in_map = matches!(before, Some(Step::Key(field)) if MAPS.contains(&field));
             match step {
                 Step::Index(index) => write!(out, "[{index}]")?,
-                Step::Key(key) if is_plain(key) => write!(out, "{}{key}", if place == 0 { "" } else { "." })?,
+                Step::Key(key) if is_plain(key) && !in_map => {
+                    write!(out, "{}{key}", if before.is_none() { "" } else { "." })?;
+                }
                 Step::Key(key) => write!(out, "[{key}]")?,
             }
+            before = Some(*step);
         }
         Ok(())
     }

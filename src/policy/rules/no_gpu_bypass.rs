@@ -14,6 +14,10 @@ const DEVICES: [&str; 8] =
 const VARIABLE: &str = "NVIDIA_VISIBLE_DEVICES";
 
 pub(super) fn check(judged: &Judged<'_>) -> Vec<Draft> {
+    // The request may stand in the other object, and the Pods are judged when they are made.
+    if judged.template.declared_elsewhere {
+        return Vec::new();
+    }
     let asks = |place| {
         judged
             .demand

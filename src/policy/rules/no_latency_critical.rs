@@ -11,6 +11,12 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     let refusing =
         judged.concerned().filter_map(|place| scene.pool(place).filter(|pool| !pool.admits_latency_critical));
     let label = &scene.config.latency_label;
+    let declared = judged.class.latency.as_ref().is_some_and(|declared| declared.word == "critical");
+    let fix = if declared {
+        format!("use an exclusive GPU, or declare {label}: tolerant if slow answers harm nobody")
+    } else {
+        "use an exclusive GPU, or another priority class if slow answers harm nobody".to_owned()
+    };
     refusing
         .map(|pool| {
             let asked: Vec<&str> = judged.pool_resources().collect();
@@ -23,12 +29,12 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
                 rule: RuleId::NoLatencyCritical,
                 field: source.clone(),
                 found: "critical".to_owned(),
-                wanted: Some("tolerant".to_owned()),
+                wanted: declared.then(|| "tolerant".to_owned()),
                 message: format!(
                     "the workload is latency-critical, and pool {} guarantees no compute ({how})",
                     pool.name
                 ),
-                fix: format!("use an exclusive GPU, or declare {label}: tolerant if slow answers harm nobody"),
+                fix: fix.clone(),
                 about: format!("{}=critical", pool.name),
             }
         })

@@ -37,18 +37,13 @@ fn contradiction(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>
     })
 }
 
-/// Placed on one pool, or on its way there by injection, but asking for a GPU that is not its own.
+/// Placed on one pool without asking for any of its resources, but for a GPU of another kind.
 fn elsewhere(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
+    let within = |place: &usize| judged.pools.iter().any(|demand| demand.pool == *place);
     let mut drafts = Vec::new();
-    for place in judged.concerned() {
-        let Some(pool) = scene.pool(place).filter(|pool| !pool.node_selector.is_empty()) else { continue };
-        let within = judged.pools.iter().any(|demand| demand.pool == place);
-        // Two pools that are both asked for are the matter of `one-pool`.
-        let foreign = |resource: &str| {
-            let mut pools = scene.config.pools_of_resource(resource).peekable();
-            if within { pools.peek().is_none() } else { pools.all(|other| other != place) }
-        };
-        for demand in judged.demand.resources.iter().filter(|demand| foreign(demand.resource)) {
+    for place in judged.placed_on.iter().filter(|place| !within(place)) {
+        let Some(pool) = scene.pool(*place) else { continue };
+        for demand in &judged.demand.resources {
             let Some(ask) = demand.asks.first() else { continue };
             drafts.push(Draft {
                 rule: RuleId::PlacementMatchesPool,
@@ -56,12 +51,12 @@ fn elsewhere(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
                 found: demand.resource.to_owned(),
                 wanted: None,
                 message: format!(
-                    "the Pod belongs on pool {}, and {} is none of its resources",
+                    "the Pod is placed on pool {}, and {} is none of its resources",
                     pool.name, demand.resource
                 ),
                 fix: format!(
-                    "ask for one of the two, and place the Pod on {} only for the pool's own",
-                    shown_labels(scene, place)
+                    "ask for a resource of the pool, or remove the placement on {}",
+                    shown_labels(scene, *place)
                 ),
                 about: format!("{}={}", pool.name, demand.resource),
             });

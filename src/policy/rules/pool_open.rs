@@ -16,23 +16,23 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
 
 fn closed(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>) -> Option<Draft> {
     let pool = scene.pool(demand.pool)?;
-    let (state, what, fix) = match pool.state {
+    let asked = demand.asks.first()?.value.path.to_string();
+    let (state, (field, what), fix) = match pool.state {
         PoolState::Open => return None,
         PoolState::Draining => (
             "Draining",
-            draining(scene, judged, demand)?,
+            draining(scene, judged, demand, asked)?,
             "use another pool, or wait until this one is open again; what runs may shrink and be deleted",
         ),
         PoolState::Closed => (
             "Closed",
-            "no Pods are made in it, by controllers neither",
+            (asked, "no Pods are made in it, by controllers neither"),
             "use another pool; what runs may shrink and be deleted",
         ),
     };
-    let ask = demand.asks.first()?;
     Some(Draft {
         rule: RuleId::PoolOpen,
-        field: ask.value.path.to_string(),
+        field,
         found: listed(&demand.resources),
         wanted: None,
         message: format!("pool {} is {state}: {what}", pool.name),
@@ -41,19 +41,24 @@ fn closed(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>) -> Op
     })
 }
 
-/// What is new about the workload in a draining pool, nothing where it was there as it is.
-fn draining(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>) -> Option<&'static str> {
-    let old = scene.old_of(judged);
+/// What is new about the workload in a draining pool and by which field, nothing where it was there as it is.
+fn draining(
+    scene: &Scene<'_>,
+    judged: &Judged<'_>,
+    demand: &PoolDemand<'_>,
+    asked: String,
+) -> Option<(String, &'static str)> {
     let was_in = |old: &&Judged<'_>| old.pools.iter().any(|old| old.pool == demand.pool);
-    match (scene.request.operation, old.filter(was_in)) {
+    match (scene.request.operation, scene.old_of(judged).filter(was_in)) {
         (Operation::Create, _) if scene.by_controller => None,
-        (Operation::Create, _) => Some("no new workload enters it"),
-        (Operation::Update, None) => Some("no workload that was not in it enters it"),
+        (Operation::Create, _) => Some((asked, "no new workload enters it")),
+        (Operation::Update, None) => Some((asked, "no workload that was not in it enters it")),
         (Operation::Update, Some(old)) => {
             let (new_root, old_root) = (&scene.request.object, &scene.request.old_object);
             let more = old.pools.iter().any(|old| old.pool == demand.pool && old.total < demand.total);
-            let raised = growth::raised(new_root, &judged.template, old_root, &old.template);
-            (more || (raised && !scene.by_controller)).then_some("no workload in it grows")
+            let raised = || growth::raised(new_root, &judged.template, old_root, &old.template);
+            let field = if more { Some(asked) } else { raised().filter(|_| !scene.by_controller) };
+            field.map(|field| (field, "no workload in it grows"))
         }
         _ => None,
     }

@@ -7,6 +7,7 @@ use crate::config::{Pool, Sharing};
 use crate::policy::decision::RuleId;
 use crate::policy::judge::{Judged, PoolDemand, Scene};
 use crate::policy::rules::{Draft, listed};
+use crate::workload::Role;
 use crate::workload::demand::{Ask, Asker};
 
 pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
@@ -51,12 +52,14 @@ fn container(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>, ask: &As
 
 fn whole_pod(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>) -> Draft {
     let limit = pool.per_pod.unwrap_or(u64::MAX);
+    let holders = holders(judged, demand);
     let askers: Vec<String> =
-        demand.asks.iter().take(8).map(|ask| format!("{}: {}", judged.asker(ask.asker), ask.count)).collect();
-    let field = judged.template.levels.first().map_or(&judged.template.path, |level| &level.path);
+        holders.iter().take(8).map(|ask| format!("{}: {}", judged.asker(ask.asker), ask.count)).collect();
+    let alone = demand.asks.iter().find(|ask| ask.asker == Asker::Pod && ask.count >= demand.total);
+    let spec = || judged.template.levels.first().map_or(&judged.template.path, |level| &level.path);
     Draft {
         rule: RuleId::ShareLimit,
-        field: field.to_string(),
+        field: alone.map_or_else(spec, |ask| &ask.value.path).to_string(),
         found: demand.total.to_string(),
         wanted: Some(limit.to_string()),
         message: format!(
@@ -69,6 +72,21 @@ fn whole_pod(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>) -> Draft
         fix: format!("ask for {limit} in all{}", advice(pool)),
         about: format!("pod={}", demand.total),
     }
+}
+
+/// Those who hold the total at one time: an init container counts only where the phase of it is the greater one, and the
+/// Pod's own resources only where they are more than its containers'.
+fn holders<'j>(judged: &Judged<'_>, demand: &'j PoolDemand<'j>) -> Vec<&'j Ask<'j>> {
+    let role = |ask: &Ask<'_>| match ask.asker {
+        Asker::Container(place) => judged.template.containers.get(place).map(|container| container.role),
+        Asker::Pod | Asker::Overhead => None,
+    };
+    let pod = demand.asks.iter().filter(|ask| matches!(ask.asker, Asker::Pod | Asker::Overhead));
+    let run = demand.asks.iter().filter(|ask| ask.asker != Asker::Pod && role(ask) != Some(Role::Init));
+    let all: Vec<&Ask<'_>> = demand.asks.iter().collect();
+    let sums_up =
+        |asks: &[&Ask<'_>]| asks.iter().fold(0_u128, |sum, ask| sum.saturating_add(ask.count)) == demand.total;
+    [pod.collect::<Vec<_>>(), run.collect()].into_iter().find(|asks| sums_up(asks)).unwrap_or(all)
 }
 
 fn advice(pool: &Pool) -> &'static str {
