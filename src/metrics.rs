@@ -66,6 +66,8 @@ pub struct Metrics {
     findings: Counters<3>,
     digest: Family<[(&'static str, String); 1], Gauge>,
     problems: Family<Labels<1>, Gauge>,
+    /// Without labels, and without a value before there is a certificate: zero would be a date.
+    certificate_end: Family<Labels<0>, Gauge>,
     /// Requests that got no review's answer, by reason.
     pub rejected: Counters<1>,
     /// Requests being answered.
@@ -99,6 +101,7 @@ impl Metrics {
             findings: Family::default(),
             digest: Family::default(),
             problems: Family::default(),
+            certificate_end: Family::default(),
             rejected: Family::default(),
             in_flight: Gauge::default(),
             connections: Family::default(),
@@ -146,6 +149,11 @@ impl Metrics {
         self.problems.get_or_create(&[("source", source)]).set(i64::from(problem));
     }
 
+    /// Shows when the served certificate ends, in seconds since 1970.
+    pub fn set_certificate_end(&self, seconds: i64) {
+        self.certificate_end.get_or_create(&[]).set(seconds);
+    }
+
     /// Adds a counter that lives elsewhere.
     pub fn add_counter(&mut self, name: &str, help: &str, counter: Counter) {
         self.registry.register(name, help, counter);
@@ -177,6 +185,8 @@ impl Metrics {
             "Whether something watched is out of reach or wrong",
             self.problems.clone(),
         );
+        let end = self.certificate_end.clone();
+        registry.register("certificate_expiry_timestamp_seconds", "When the served certificate ends", end);
         registry.register("rejected_requests", "Requests that were no review or came too many", self.rejected.clone());
         registry.register("requests_in_flight", "Requests being answered", self.in_flight.clone());
         registry.register("connections", "Connections that are open", self.connections.clone());

@@ -23,6 +23,7 @@ mod connection;
 pub mod following;
 pub mod listener;
 pub mod readiness;
+pub mod reload;
 pub mod routes;
 pub mod tls;
 
@@ -54,8 +55,8 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(10),
             // Longer than the 90 seconds after which the API server's own client drops what it does not use, so that it is
             // not the server that closes under a request on its way.
-            idle_timeout: Duration::from_secs(180),
-            connection_age: Duration::from_secs(600),
+            idle_timeout: Duration::from_mins(3),
+            connection_age: Duration::from_mins(10),
             max_body: 8 << 20,
             max_connections: 2_000,
             max_in_flight: 1_000,

@@ -21,7 +21,7 @@ use crate::feed::configuration::default_policy;
 use crate::feed::{Sink, Watched};
 use crate::server::following::{Following, FromCluster};
 use crate::server::tls::{Certificates, Pair};
-use crate::server::{self, App};
+use crate::server::{self, App, reload};
 use crate::shutdown::Tasks;
 use crate::{files, logging};
 
@@ -48,7 +48,7 @@ async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> 
     let condition = app.readiness.condition("tls", "there is no certificate yet");
     let served = Arc::new(Certificates::default());
     if let Some(pair) = certificates {
-        served.replace(pair);
+        reload::serve(&app, &served, pair);
         condition.fulfil();
     }
     let webhook = bind(options.listen(), "--listen").await?;
@@ -59,6 +59,7 @@ async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> 
     let connections = TaskTracker::new();
     start(&mut tasks, &app, (webhook, admin), &served, &connections)?;
     follow(&mut tasks, &app, options).await?;
+    follow_certificate(&mut tasks, &app, &served, options);
     tracing::info!(listen = %addresses.0, admin = %addresses.1, config = app.policy().digest, "serving");
     if options.dev {
         dev::explain(addresses.0, addresses.1)?;
@@ -136,6 +137,15 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::R
         tasks.spawn("the watch of the cluster", cluster.watch(options.config.is_none(), sink, stop).map(Ok));
     }
     Ok(())
+}
+
+/// Follows the files of the certificate, where there are any.
+fn follow_certificate(tasks: &mut Tasks, app: &Arc<App>, served: &Arc<Certificates>, options: &Serve) {
+    if let (Some(certificate), Some(key)) = (options.tls_cert.clone(), options.tls_key.clone()) {
+        let (app, served, stop) = (Arc::clone(app), Arc::clone(served), app.shutdown.aborting());
+        let watch = reload::follow(app, served, (certificate, key), files::INTERVAL, stop);
+        tasks.spawn("the watch of the certificate", watch.map(Ok));
+    }
 }
 
 async fn bind(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {

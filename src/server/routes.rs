@@ -179,8 +179,8 @@ fn announced(headers: &HeaderMap) -> usize {
 /// How long the API server waits, as it says in the query.
 fn timeout(uri: &Uri) -> Duration {
     let (default, most) = TIMEOUT;
-    let pairs = uri.query().unwrap_or_default().split('&');
-    let text = pairs.filter_map(|pair| pair.strip_prefix("timeout=")).next();
+    let mut pairs = uri.query().unwrap_or_default().split('&');
+    let text = pairs.find_map(|pair| pair.strip_prefix("timeout="));
     let asked = text.and_then(|text| duration::parse(text).ok()).filter(|asked| !asked.is_zero());
     asked.unwrap_or(default).min(most)
 }

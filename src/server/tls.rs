@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -15,16 +16,18 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
 
+mod expiry;
+
 /// Why a certificate and a key cannot be served.
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// A file could not be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {}: {why}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
-        source: std::io::Error,
+        /// Why: lower case, no full stop.
+        why: String,
     },
     /// The text holds no certificate.
     #[error("{name} holds no PEM certificate")]
@@ -92,15 +95,18 @@ impl Pair {
     /// # Errors
     /// See [`TlsError`].
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let read =
-            |path: &Path| std::fs::read(path).map_err(|source| TlsError::Unreadable { path: path.to_owned(), source });
+        let read = |path: &Path| {
+            let unreadable =
+                |error: std::io::Error| TlsError::Unreadable { path: path.to_owned(), why: error.to_string() };
+            std::fs::read(path).map_err(unreadable)
+        };
         let names = (certificate.display().to_string(), key.display().to_string());
         Self::from_pem((&names.0, &read(certificate)?), (&names.1, &read(key)?))
     }
 
-    /// The chain as it is sent, the server's own certificate first.
-    pub fn chain(&self) -> &[CertificateDer<'static>] {
-        &self.0.cert
+    /// When the server's own certificate ends; nothing where it does not say so in a way that can be read.
+    pub fn not_after(&self) -> Option<Timestamp> {
+        expiry::not_after(self.0.cert.first()?)
     }
 }
 
@@ -117,6 +123,11 @@ impl Certificates {
     /// Serves another pair from the next handshake on.
     pub fn replace(&self, pair: Pair) {
         self.0.store(Some(pair.0));
+    }
+
+    /// Whether this certificate is the one that is served.
+    pub fn serves(&self, pair: &Pair) -> bool {
+        self.0.load().as_ref().is_some_and(|served| served.cert == pair.0.cert)
     }
 }
 

@@ -17,3 +17,4 @@ mod drain;
 mod limits;
 mod manifests;
 mod protocol;
+mod reload;
