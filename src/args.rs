@@ -142,6 +142,10 @@ struct Bounds {
     #[arg(long, env = "SLICEGATE_MAX_BODY", value_name = "SIZE", value_parser = size, default_value = "8MiB")]
     max_body: usize,
 
+    /// The most memory for bodies of more than 64KiB that are read at a time; beyond it 429
+    #[arg(long, env = "SLICEGATE_MAX_BODY_MEMORY", value_name = "SIZE", value_parser = size, default_value = "64MiB")]
+    max_body_memory: usize,
+
     /// The most connections at a time; beyond it they are closed at once
     #[arg(long, env = "SLICEGATE_MAX_CONNECTIONS", value_name = "COUNT", default_value_t = 2_000)]
     max_connections: usize,
@@ -187,6 +191,7 @@ impl Serve {
             idle_timeout: bounds.idle_timeout,
             connection_age: bounds.connection_age,
             max_body: bounds.max_body,
+            max_body_memory: bounds.max_body_memory,
             max_connections: bounds.max_connections,
             max_in_flight: bounds.max_in_flight,
             max_streams: bounds.max_streams,

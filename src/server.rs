@@ -5,6 +5,7 @@
 //!
 //! Invariant: policy and facts are replaced as a whole and never changed in place, so that one request sees one of each.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +43,7 @@ pub struct Limits {
     pub idle_timeout: Duration,
     pub connection_age: Duration,
     pub max_body: usize,
+    pub max_body_memory: usize,
     pub max_connections: usize,
     pub max_in_flight: usize,
     pub max_streams: u32,
@@ -58,6 +60,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_mins(3),
             connection_age: Duration::from_mins(10),
             max_body: 8 << 20,
+            max_body_memory: 64 << 20,
             max_connections: 2_000,
             max_in_flight: 1_000,
             max_streams: 250,
@@ -73,6 +76,8 @@ pub struct App {
     /// Held while the next state is made from the present one.
     changing: Mutex<()>,
     namespaces: OnceLock<Arc<dyn NamespaceSource>>,
+    /// How many bytes of bodies are held or expected.
+    body_memory: AtomicUsize,
     /// How many large reviews are judged at a time; they take a core each.
     large: Arc<Semaphore>,
     /// What must hold before requests may come.
@@ -97,6 +102,7 @@ impl App {
             facts: ArcSwap::from_pointee(facts),
             changing: Mutex::new(()),
             namespaces: OnceLock::new(),
+            body_memory: AtomicUsize::new(0),
             large: Arc::new(Semaphore::new(cores.div_ceil(2))),
             readiness: Readiness::default(),
             metrics,

@@ -5,6 +5,7 @@
 //! of them reaches a rule.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -21,6 +22,9 @@ use super::body::{self, BodyError};
 use super::{App, admit};
 use crate::duration;
 use crate::policy::Phase;
+
+/// Up to this size the number of requests in flight is bound enough for what bodies take.
+const SMALL: usize = 64 << 10;
 
 /// What the API server waits where it does not say, and the most that it may be told to wait.
 const TIMEOUT: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(30));
@@ -126,6 +130,9 @@ async fn review(State(app): State<Arc<App>>, phase: Phase, request: Request) -> 
         // The client waits for a word before it sends anything, and this is the word.
         return reject(&app, Rejection::TooLarge(limit));
     }
+    // A body of unknown length may be as long as any.
+    let expected = if request.headers().contains_key(CONTENT_LENGTH) { announced.min(limit) } else { limit };
+    let Some(_room) = Room::take(&app, expected) else { return refuse(&app, Rejection::Overload, request).await };
     let answer = match body::read(request.into_body(), announced, limit, body_until).await {
         Ok(bytes) => admit::answer(&app, phase, bytes, deadline).await,
         Err(BodyError::TooLarge) => Err(Rejection::TooLarge(limit)),
@@ -207,6 +214,28 @@ impl<'a> Slot<'a> {
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.0.metrics.in_flight.dec();
+    }
+}
+
+/// Room in memory for a body that is not small.
+struct Room<'a>(&'a App, usize);
+
+impl<'a> Room<'a> {
+    fn take(app: &'a App, expected: usize) -> Option<Self> {
+        let size = if expected > SMALL { expected } else { 0 };
+        let room = Self(app, size);
+        if size == 0 {
+            return Some(room);
+        }
+        // The room that is dropped here gives back what it took.
+        let before = app.body_memory.fetch_add(size, Ordering::Relaxed);
+        (before.saturating_add(size) <= app.limits.max_body_memory).then_some(room)
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.0.body_memory.fetch_sub(self.1, Ordering::Relaxed);
     }
 }
 

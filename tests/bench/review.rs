@@ -1,7 +1,15 @@
 //! The pure path of one review, from its bytes to the bytes of its answer, as a ratio to what `serde_json::Value` takes to
 //! parse the same bytes. Run with `cargo bench --bench review --profile dist`.
 
-#![allow(clippy::cast_precision_loss, reason = "counts of nanoseconds are shown, not compared")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_precision_loss,
+    clippy::print_stdout,
+    reason = "a measurement that goes wrong stops, and what it counts is small"
+)]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -59,7 +67,9 @@ fn medians<const N: usize>(works: [&dyn Fn() -> usize; N]) -> [f64; N] {
         for (work, times) in works.iter().zip(&mut times) {
             let (start, mut count) = (Instant::now(), 0_u32);
             while start.elapsed() < ROUND {
-                (0..20).for_each(|_| drop(black_box(work())));
+                for _ in 0..20 {
+                    black_box(work());
+                }
                 count += 20;
             }
             times.push(start.elapsed().as_nanos() as f64 / f64::from(count));

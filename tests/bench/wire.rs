@@ -4,7 +4,15 @@
 //! Run with `cargo bench --bench wire --profile dist -- [requests]`; `requests` is how many each round sends at least, and
 //! the memory is read after all rounds. Prints the ratio of reviews a second, and of processor time for each review.
 
-#![allow(clippy::cast_precision_loss, reason = "counts are shown, not compared")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_precision_loss,
+    clippy::print_stdout,
+    reason = "a measurement that goes wrong stops, and what it counts is small"
+)]
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};

@@ -37,7 +37,7 @@ fn what_is_in_flight_is_finished_and_nothing_new_begins() {
         std::thread::scope(|scope| {
             let review = pod("waiting", "gated", "{}");
             let waiting = scope.spawn(|| server.send(protocol, "POST", "/validate", &JSON, review));
-            server.eventually("one is in flight", |server| server.metric("slicegate_requests_in_flight") == 1.0);
+            server.eventually("one is in flight", |server| server.metric("slicegate_requests_in_flight") == 1);
             let drained =
                 scope.spawn(|| server.block_on(server.app.shutdown.run(Duration::ZERO, LONG, &server.connections)));
             server.eventually("the socket is closed", |server| {
@@ -77,7 +77,7 @@ fn what_does_not_finish_is_dropped() {
             answer
         };
         let waiting = scope.spawn(move || server.block_on(request));
-        server.eventually("one is in flight", |server| server.metric("slicegate_requests_in_flight") == 1.0);
+        server.eventually("one is in flight", |server| server.metric("slicegate_requests_in_flight") == 1);
         let drain = server.app.shutdown.run(Duration::ZERO, Duration::from_millis(50), &server.connections);
         assert!(!server.block_on(drain));
         assert_eq!(waiting.join().unwrap(), b"");

@@ -1,5 +1,14 @@
 //! The server as its clients see it: over real TLS on loopback.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "what is not as it should be fails the test"
+)]
+
 #[path = "../support"]
 #[allow(unreachable_pub, dead_code, reason = "each test binary uses a part of the support")]
 mod support {

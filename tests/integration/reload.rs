@@ -43,20 +43,20 @@ fn the_certificate_follows_its_files() {
         symlink(Path::new("..data").join(name), mount.join(name)).unwrap();
     }
     let files = (mount.join("tls.crt"), mount.join("tls.key"));
-    let (app, served) = (Arc::clone(&server.app), Arc::clone(&server.served));
+    let (app, current) = (Arc::clone(&server.app), Arc::clone(&server.served));
     let stop = server.app.shutdown.aborting();
-    server.runtime().spawn(reload::follow(app, served, files, Duration::from_millis(5), stop));
+    server.runtime().spawn(reload::follow(app, current, files, Duration::from_millis(5), stop));
 
     swap(mount, "..2", &second.certificate, &second.key);
     server.eventually("the second is served", |server| trusts(server, &second));
     assert!(!trusts(&server, &server.certificates));
-    assert!(server.metric("slicegate_certificate_expiry_timestamp_seconds") > 1.0e9);
+    assert!(server.metric("slicegate_certificate_expiry_timestamp_seconds") > 1_000_000_000);
 
     swap(mount, "..3", &third.certificate, &second.key);
-    server.eventually("the mismatch is told", |server| server.metric(PROBLEM) == 1.0);
+    server.eventually("the mismatch is told", |server| server.metric(PROBLEM) == 1);
     assert!(trusts(&server, &second) && !trusts(&server, &third));
     std::fs::remove_file(mount.join("..data")).unwrap();
     swap(mount, "..4", &third.certificate, &third.key);
     server.eventually("the third is served", |server| trusts(server, &third));
-    assert_eq!(server.metric(PROBLEM), 0.0);
+    assert_eq!(server.metric(PROBLEM), 0);
 }

@@ -197,7 +197,7 @@ impl TestServer {
     }
 
     /// A metric's value: the number after `name` (with its labels) in `/metrics`; zero where it is missing.
-    pub fn metric(&self, name: &str) -> f64 {
+    pub fn metric(&self, name: &str) -> u64 {
         let text = self.get("/metrics").text();
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
         value.unwrap_or_default()

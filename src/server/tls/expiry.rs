@@ -24,15 +24,13 @@ pub(super) fn not_after(certificate: &[u8]) -> Option<Timestamp> {
     let (_issuer, fields) = element(fields, SEQUENCE)?;
     let (validity, _) = element(fields, SEQUENCE)?;
     let (_, end) = element(validity, UTC_TIME).or_else(|| element(validity, GENERALIZED_TIME))?;
-    match element(end, GENERALIZED_TIME) {
-        Some((text, _)) => moment(std::str::from_utf8(text).ok()?),
-        None => {
-            let text = std::str::from_utf8(element(end, UTC_TIME)?.0).ok()?;
-            // Two digits of a year mean 1950 to 2049.
-            let century = if text.get(..2)?.parse::<u8>().ok()? < 50 { "20" } else { "19" };
-            moment(&format!("{century}{text}"))
-        }
+    if let Some((text, _)) = element(end, GENERALIZED_TIME) {
+        return moment(std::str::from_utf8(text).ok()?);
     }
+    let text = std::str::from_utf8(element(end, UTC_TIME)?.0).ok()?;
+    // Two digits of a year mean 1950 to 2049.
+    let century = if text.get(..2)?.parse::<u8>().ok()? < 50 { "20" } else { "19" };
+    moment(&format!("{century}{text}"))
 }
 
 fn moment(text: &str) -> Option<Timestamp> {
