@@ -1,5 +1,7 @@
 //! Tests against a real control plane, and against Kubernetes' own code.
 
+#![cfg(test)]
+
 #[path = "../support/cluster.rs"]
 mod cluster;
 #[allow(unreachable_pub, dead_code, reason = "support is written for several test binaries")]

@@ -1,6 +1,6 @@
 //! The shipped manifests on a real API server, and the watches with no more rights than those give.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const GOOD: &str = "apiVersion: slicegate.io/v1alpha1\nkind: Config\nenforcement
 struct Known {
     facts: Facts,
     digest: Option<String>,
-    synced: BTreeMap<Watched, usize>,
+    synced: BTreeSet<Watched>,
     lost: BTreeMap<Watched, String>,
     configuration: Option<String>,
 }
@@ -53,7 +53,7 @@ impl Sink for Keeper {
         self.see(|known| known.digest = Some(policy.digest));
     }
     fn synced(&self, what: Watched) {
-        self.see(|known| *known.synced.entry(what).or_default() += 1);
+        self.see(|known| known.synced.insert(what));
     }
     fn configuration_problem(&self, problem: Option<String>) {
         self.see(|known| known.configuration = problem);

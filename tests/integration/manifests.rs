@@ -4,31 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use clap::Parser as _;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-
-/// What is judged, by group: kinds of the cluster's own and others', and the two subresources that change what a Pod asks for.
-const JUDGED: [(&str, &str); 19] = [
-    ("", "pods pods/ephemeralcontainers pods/resize podtemplates replicationcontrollers"),
-    ("apps", "daemonsets deployments replicasets statefulsets"),
-    ("batch", "cronjobs jobs"),
-    ("jobset.x-k8s.io", "jobsets"),
-    ("leaderworkerset.x-k8s.io", "leaderworkersets"),
-    ("disaggregatedset.x-k8s.io", "disaggregatedsets"),
-    ("kubeflow.org", "jaxjobs mpijobs notebooks paddlejobs pytorchjobs tfjobs workspacekinds xgboostjobs"),
-    ("trainer.kubeflow.org", "clustertrainingruntimes optimizationjobs trainingruntimes trainjobs"),
-    ("ray.io", "rayclusters raycronjobs rayjobs rayservices"),
-    ("batch.volcano.sh", "cronjobs jobs"),
-    ("flow.volcano.sh", "jobtemplates"),
-    ("training.volcano.sh", "hyperjobs"),
-    ("argoproj.io", "analysisruns analysistemplates clusteranalysistemplates clusterworkflowtemplates"),
-    ("argoproj.io", "cronworkflows experiments rollouts workflows workflowtemplates"),
-    ("serving.kserve.io", "clusterservingruntimes inferenceservices servingruntimes"),
-    ("serving.kserve.io", "llminferenceserviceconfigs llminferenceservices"),
-    ("serving.knative.dev", "configurations revisions services"),
-    ("sparkoperator.k8s.io", "scheduledsparkapplications sparkapplications"),
-    ("sparkoperator.k8s.io", "sparkconnects"),
-];
+use slicegate::args::Args;
+use slicegate::workload::kinds::known;
 
 fn manifests(file: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
@@ -107,16 +87,20 @@ fn webhooks_write_out_every_default() {
     }
 }
 
+/// Every kind of the table of workloads, under its plural name, and of subresources the two that change what a Pod asks for.
 #[test]
 fn what_is_judged_is_routed_and_nothing_else() {
     let mut expected = BTreeSet::new();
-    for (group, resources) in JUDGED {
-        for resource in resources.split(' ') {
-            let operations: &[&str] = if resource.contains('/') { &["UPDATE"] } else { &["CREATE", "UPDATE"] };
-            for operation in operations {
-                expected.insert((group.to_owned(), resource.to_owned(), (*operation).to_owned()));
-            }
+    let mut expect = |group: &str, resource: &str, operations: &[&str]| {
+        for operation in operations {
+            expected.insert((group.to_owned(), resource.to_owned(), (*operation).to_owned()));
         }
+    };
+    for (group, kind) in known() {
+        expect(group, &format!("{}s", kind.to_lowercase()), &["CREATE", "UPDATE"]);
+    }
+    for subresource in ["pods/ephemeralcontainers", "pods/resize"] {
+        expect("", subresource, &["UPDATE"]);
     }
     assert_eq!(routes(&webhook("ValidatingWebhookConfiguration")), expected);
     let pods = [(String::new(), "pods".to_owned(), "CREATE".to_owned())];
@@ -213,6 +197,9 @@ fn the_pods_are_restricted_and_their_parts_fit() {
         texts(&container["args"]),
         ["serve", &format!("--tls-cert={mounted}/tls.crt"), &format!("--tls-key={mounted}/tls.key")]
     );
+
+    let line = ["slicegate"].into_iter().chain(texts(&container["args"]));
+    Args::try_parse_from(line).unwrap();
 
     // Labels select, and ports have one name each.
     let labels = &deployment["spec"]["template"]["metadata"]["labels"];
