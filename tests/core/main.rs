@@ -1,5 +1,15 @@
 //! Tests of the pure core and of the house rules, without a server.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::arithmetic_side_effects,
+    reason = "what is not as it should be fails the test"
+)]
+
 #[allow(unreachable_pub, reason = "support is written for several test binaries")]
 #[path = "../support/generate.rs"]
 mod generate;

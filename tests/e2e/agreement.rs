@@ -42,12 +42,11 @@ fn quantities_are_worth_what_kubernetes_says() -> Result<()> {
     let (mut compared, mut listed) = (0, BTreeMap::<&str, usize>::new());
     for (text, answer) in texts.iter().zip(&answers) {
         let ours = Quantity::parse(text);
-        match difference(text, &ours, answer) {
-            Some(reason) => *listed.entry(reason).or_default() += 1,
-            None => {
-                compared += 1;
-                same_value(text, &ours, answer);
-            }
+        if let Some(reason) = difference(text, &ours, answer) {
+            *listed.entry(reason).or_default() += 1;
+        } else {
+            compared += 1;
+            same_value(text, &ours, answer);
         }
     }
     eprintln!("{compared} quantities compared; left out: {listed:?}");

@@ -21,7 +21,7 @@ fn what_was_there_before_is_in_nobodys_way() -> Result<()> {
     let mut held = pod("held", "2");
     held["metadata"]["finalizers"] = json!(["example.test/hold"]);
     in_team(&held)?.success()?;
-    let minute = std::time::Duration::from_secs(60);
+    let minute = std::time::Duration::from_mins(1);
     wait(minute, "the legacy Pod", || {
         let pods = kubectl(&cluster, &["get", "pods", "-o", "json"]).ok()?.json().ok()?;
         (pods["items"].as_array()?.len() == 2).then_some(())
@@ -76,7 +76,7 @@ fn what_controllers_make_of_a_bad_template_names_the_template() -> Result<()> {
     slicegate.register(&cluster, |_| {})?;
     // A Scale names no template, so that it passes; the Pods are judged when they are made.
     kubectl(&cluster, &["scale", "deployment/legacy", "--replicas=1"])?.success()?;
-    let told = wait(std::time::Duration::from_secs(60), "the refusal in the ReplicaSet's events", || {
+    let told = wait(std::time::Duration::from_mins(1), "the refusal in the ReplicaSet's events", || {
         let events = kubectl(&cluster, &["get", "events", "-o", "json"]).ok()?.json().ok()?;
         let messages = events["items"].as_array()?.iter().filter_map(|event| event["message"].as_str());
         messages.filter(|message| message.contains("[share-limit]")).map(str::to_owned).next()

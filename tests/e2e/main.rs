@@ -1,6 +1,14 @@
 //! Tests against a real control plane, and against Kubernetes' own code.
 
-#![cfg(test)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::arithmetic_side_effects,
+    reason = "what is not as it should be fails the test"
+)]
 
 #[path = "../support/cluster.rs"]
 mod cluster;

@@ -45,7 +45,7 @@ fn losing_the_api_server_changes_no_verdict() -> Result<()> {
     // The Namespace's label is the default where the Pod is silent.
     assert_eq!(create()?.status, 201);
     cluster.stop_apiserver();
-    wait(Duration::from_secs(60), "the watches to notice", || {
+    wait(Duration::from_mins(1), "the watches to notice", || {
         let (_, metrics) = slicegate.admin("/metrics").ok()?;
         metrics.contains("slicegate_source_problem{source=\"namespaces\"} 1").then_some(())
     })?;

@@ -14,7 +14,7 @@ fn get(cluster: &Cluster, name: &str) -> Option<Value> {
 
 /// The node that the Pod is bound to, or the scheduler's word that there is none.
 fn fate(cluster: &Cluster, name: &str) -> Result<String> {
-    wait(Duration::from_secs(60), "the scheduler's verdict", || {
+    wait(Duration::from_mins(1), "the scheduler's verdict", || {
         let pod = get(cluster, name)?;
         if let Some(node) = pod["spec"]["nodeName"].as_str() {
             return Some(node.to_owned());
