@@ -32,11 +32,21 @@ fn metrics_count_and_show_the_configuration() {
         r#"slicegate_requests_total{endpoint="validate",operation="CREATE",outcome="allowed"} 1"#,
         r#"slicegate_rejected_requests_total{reason="no-review"} 1"#,
         r#"slicegate_configuration{digest="abc"} 1"#,
-        r#"slicegate_connections{port="webhook"} 1"#,
         r#"slicegate_request_duration_seconds_count{endpoint="validate"} 1"#,
     ] {
         assert!(reply.text().lines().any(|there| there == line), "{line}\n{}", reply.text());
     }
+}
+
+#[test]
+fn connections_are_counted_while_they_are_open() {
+    let server = TestServer::start(Options::default());
+    let open = r#"slicegate_connections{port="webhook"}"#;
+    let held = server.block_on(async { [server.tls(&[]).await, server.tls(&[]).await] });
+    assert_eq!(server.metric(open), 2);
+    drop(held);
+    server.eventually("none is open", |server| server.metric(open) == 0);
+    assert_eq!(server.metric(r#"slicegate_connections_accepted_total{port="webhook"}"#), 2);
 }
 
 #[test]
