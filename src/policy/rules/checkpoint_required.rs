@@ -33,7 +33,7 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
                 wanted: Some("true or stateless".to_owned()),
                 message: format!("the workload asks for {resources} of pool {} and {what}", pool.name),
                 fix: format!(
-                    "label {wanted} with {key}: \"true\" if it resumes from checkpoints, or stateless if a failed attempt can be retried without losing data; else use an exclusive GPU"
+                    "add to {wanted} the label {key}: \"true\" if it resumes from checkpoints, stateless if a failed attempt can be retried without losing data; else use an exclusive GPU"
                 ),
                 about: format!("{}={found}", pool.name),
             }
