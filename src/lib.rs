@@ -1,4 +1,34 @@
-//! slicegate
+//! slicegate: the admission control of shared GPU pools on Kubernetes.
+//!
+//! # Map
+//!
+//! Data flows one way: bytes, review, workload, decision, response. A request enters at [`server::routes`], is taken through
+//! its steps in [`server::admit`], and is decided by [`policy::decide`], the only way to a verdict.
+//!
+//! The pure core decides from its arguments alone:
+//!
+//! - [`json`]: JSON text as an exact tree; [`quantity`]: Kubernetes quantities, exactly.
+//! - [`review`]: bytes to a request; a decision to bytes, its patch tried before it is sent.
+//! - [`workload`]: one normal form for every kind that carries Pod templates: where they stand, what they demand, declare and
+//!   where they may run.
+//! - [`facts`]: what is known of the cluster; [`config`]: what the platform team says.
+//! - [`policy`]: the rules, one file each, what existed before, exemptions, mutation.
+//!
+//! The shell does the rest:
+//!
+//! - [`server`]: TLS, limits, routes, the admin port, what all parts share; [`metrics`], [`logging`], [`shutdown`].
+//! - [`feed`]: the interface by which a watch hands on what it learned; [`cluster`] and [`files`] are the two watches.
+//! - [`args`], [`duration`] and [`command`]: the command line.
+//!
+//! # Invariants
+//!
+//! - The pure core names nothing of the shell: no runtime, client, file, clock or log. The shell may use all of the core.
+//! - One request sees one policy and one state of facts.
+//! - No panic is reachable from input; what cannot be judged is refused with its uid.
+//! - What a rule says about an object does not depend on the order of its keys.
+//!
+//! Tests under `tests/core` hold these.
+
 pub mod args;
 pub mod cluster;
 pub mod command;

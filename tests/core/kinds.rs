@@ -2,14 +2,12 @@
 
 use std::fs;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use slicegate::config::{Config, InjectInto};
 use slicegate::facts::Facts;
 use slicegate::policy::decision::{Action, Decision};
-use slicegate::policy::{Phase, Policy, decide};
-use slicegate::review::decode;
-use slicegate::review::response::encode;
+
+use crate::judging::Judge;
 
 /// The examples of all kinds, by file name.
 fn examples() -> Vec<(String, Value)> {
@@ -23,42 +21,21 @@ fn examples() -> Vec<(String, Value)> {
     examples
 }
 
-fn review(object: &Value, old: &Value) -> String {
-    let version = object["apiVersion"].as_str().unwrap();
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
-    let kind = json!({"group": group, "version": version, "kind": object["kind"]});
-    let operation = if old.is_null() { "CREATE" } else { "UPDATE" };
-    let request = json!({"uid": "u", "kind": kind, "namespace": "blue", "operation": operation,
-        "userInfo": {"username": "kim"}, "object": object, "oldObject": old});
-    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string()
-}
-
-fn policy() -> Policy {
+/// Injection into every template.
+fn everywhere() -> Judge {
     let mut config = Config::default();
     for pool in &mut config.pools {
         pool.inject.into = InjectInto::Templates;
     }
-    Policy { config, digest: "default".to_owned() }
+    Judge::new(config, Facts::default())
 }
 
 fn judge(object: &Value, old: &Value) -> Decision {
-    let body = review(object, old);
-    decide(Phase::Validate, &decode(body.as_bytes()).unwrap(), &policy(), &Facts::default(), Timestamp::UNIX_EPOCH)
+    everywhere().judge(object, old)
 }
 
 fn mutated(object: &Value) -> Value {
-    let body = review(object, &Value::Null);
-    let request = decode(body.as_bytes()).unwrap();
-    let decision = decide(Phase::Mutate, &request, &policy(), &Facts::default(), Timestamp::UNIX_EPOCH);
-    let encoded = encode(Phase::Mutate, &request, &decision, "default");
-    assert_eq!(encoded.patch_error, None);
-    let answer: Value = serde_json::from_slice(&encoded.body).unwrap();
-    let mut patched = object.clone();
-    if let Some(patch) = answer.pointer("/response/patch").and_then(Value::as_str) {
-        let patch = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, patch).unwrap();
-        json_patch::patch(&mut patched, &serde_json::from_slice::<json_patch::Patch>(&patch).unwrap()).unwrap();
-    }
-    patched
+    everywhere().mutated(object)
 }
 
 #[test]

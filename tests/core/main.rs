@@ -14,6 +14,7 @@
 #[path = "../support/generate.rs"]
 mod generate;
 
+mod judging;
 mod kinds;
 mod properties;
 mod tidy;

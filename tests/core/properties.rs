@@ -6,47 +6,26 @@ use serde_json::{Value, json};
 use slicegate::config::Config;
 use slicegate::facts::{Event, Facts, Labels};
 use slicegate::policy::decision::{Action, Decision};
-use slicegate::policy::{Phase, Policy, decide};
+use slicegate::policy::{Phase, decide};
 use slicegate::review::response::encode;
 use slicegate::review::{Refused, decode};
 
 use crate::generate;
+use crate::judging::{Judge, review};
 
-fn review(object: &Value) -> String {
-    let request = json!({"uid": "u", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "namespace": "blue",
-        "operation": "CREATE", "userInfo": {"username": "kim"}, "object": object});
-    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string()
-}
-
-fn policy() -> Policy {
-    Policy { config: Config::default(), digest: "default".to_owned() }
-}
-
-fn facts() -> Facts {
+/// The default configuration, and two Nodes.
+fn usual() -> Judge {
     let labels = |mode: &str| Labels::from([("gpu-mode".to_owned(), mode.to_owned())]);
     let nodes = vec![("n1".to_owned(), labels("shared")), ("n2".to_owned(), labels("exclusive"))];
-    Facts::default().after(Event::Nodes(nodes)).unwrap()
+    Judge::new(Config::default(), Facts::default().after(Event::Nodes(nodes)).unwrap())
 }
 
-fn judge(phase: Phase, object: &Value) -> Decision {
-    let body = review(object);
-    decide(phase, &decode(body.as_bytes()).unwrap(), &policy(), &facts(), Timestamp::UNIX_EPOCH)
+fn judge(object: &Value) -> Decision {
+    usual().judge(object, &Value::Null)
 }
 
-/// The object after mutation, by the bytes that would be sent.
 fn mutated(object: &Value) -> Value {
-    let body = review(object);
-    let request = decode(body.as_bytes()).unwrap();
-    let decision = decide(Phase::Mutate, &request, &policy(), &facts(), Timestamp::UNIX_EPOCH);
-    let encoded = encode(Phase::Mutate, &request, &decision, "default");
-    assert_eq!(encoded.patch_error, None);
-    let answer: Value = serde_json::from_slice(&encoded.body).unwrap();
-    let mut patched = object.clone();
-    if let Some(patch) = answer.pointer("/response/patch").and_then(Value::as_str) {
-        let patch = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, patch).unwrap();
-        json_patch::patch(&mut patched, &serde_json::from_slice::<json_patch::Patch>(&patch).unwrap()).unwrap();
-    }
-    patched
+    usual().mutated(object)
 }
 
 /// Findings by what they are about, in an order of their own.
@@ -66,14 +45,15 @@ proptest! {
 
     #[test]
     fn damaged_reviews_are_answered(object in generate::pod(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
-        let mut body = review(&object).into_bytes();
+        let mut body = review(&object, &Value::Null).into_bytes();
         for (place, byte) in damage {
             let place = place.index(body.len());
             body[place] = byte;
         }
         if let Ok(request) = decode(&body) {
+            let Judge { policy, facts } = usual();
             for phase in [Phase::Mutate, Phase::Validate] {
-                let decision = decide(phase, &request, &policy(), &facts(), Timestamp::UNIX_EPOCH);
+                let decision = decide(phase, &request, &policy, &facts, Timestamp::UNIX_EPOCH);
                 let answer: Value = serde_json::from_slice(&encode(phase, &request, &decision, "d").body).unwrap();
                 prop_assert_eq!(answer.pointer("/response/uid").and_then(Value::as_str), Some(request.uid.as_ref()));
             }
@@ -86,14 +66,14 @@ proptest! {
         let list = turned["spec"]["containers"].as_array_mut().unwrap();
         let by = turn % list.len();
         list.rotate_left(by);
-        prop_assert_eq!(essence(&judge(Phase::Validate, &object)), essence(&judge(Phase::Validate, &turned)));
+        prop_assert_eq!(essence(&judge(&object)), essence(&judge(&turned)));
     }
 
     #[test]
     fn a_patch_applies_once_and_changes_no_verdict(object in generate::pod()) {
         let patched = mutated(&object);
         prop_assert_eq!(&mutated(&patched), &patched, "a second run is empty");
-        let (before, after) = (judge(Phase::Validate, &object), judge(Phase::Validate, &patched));
+        let (before, after) = (judge(&object), judge(&patched));
         prop_assert_eq!(essence(&before), essence(&after));
         prop_assert!(before.allowed() || patched == object, "what is refused is not completed");
     }

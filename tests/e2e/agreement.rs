@@ -191,29 +191,27 @@ fn nodes_match_as_the_scheduler_matches_them() -> Result<()> {
 
 #[test]
 fn tolerations_cover_what_kubernetes_says() -> Result<()> {
-    let pairs = inputs(SPELLINGS * 2, (generate::toleration(), generate::toleration()));
+    // Kubernetes compares the spelling of the operator, in which nothing and Equal mean the same; a pool's toleration always
+    // has one.
+    let spelled = generate::toleration().prop_map(|mut wanted| {
+        if wanted["operator"] != "Exists" {
+            wanted["operator"] = "Equal".into();
+        }
+        wanted
+    });
+    let pairs = inputs(INPUTS, (generate::toleration(), spelled));
     let ask = |(present, wanted): &(Value, Value)| json!({"op": "covers", "present": present, "wanted": wanted});
     let mut oracle = Oracle::start()?;
     let answers = oracle.ask_all(&pairs.iter().map(ask).collect::<Vec<_>>())?;
     let mut covered = Vec::new();
-    let mut spelled = 0;
     for (pair @ (present, wanted), answer) in pairs.iter().zip(&answers) {
         let ours = our_covers(present, wanted);
-        // Kubernetes compares the spelling of the operator, in which nothing and Equal mean the same.
-        if wanted["operator"] != "Equal" && wanted["operator"] != "Exists" {
-            spelled += 1;
-        } else {
-            assert_eq!(answer["covers"], ours, "{present} covers {wanted}");
-        }
+        assert_eq!(answer["covers"], ours, "{present} covers {wanted}");
         if ours {
             covered.push(pair);
         }
     }
-    assert!(
-        covered.len() > INPUTS / 50 && pairs.len() - spelled >= INPUTS,
-        "{} covered, {spelled} left out",
-        covered.len()
-    );
+    assert!(covered.len() > INPUTS / 50, "only {} covered", covered.len());
     sound(&mut oracle, &covered)
 }
 
