@@ -51,24 +51,24 @@ pub struct Options {
 pub enum ConnectError {
     /// The process runs in a Pod whose service account cannot be used.
     #[error("service account cannot be used: {0}; set automountServiceAccountToken to true, or give --kubeconfig")]
-    InCluster(#[source] InClusterError),
+    InCluster(InClusterError),
     /// The file that was named cannot be used.
     #[error("kubeconfig {0} cannot be used: {1}")]
-    Kubeconfig(PathBuf, #[source] KubeconfigError),
+    Kubeconfig(PathBuf, KubeconfigError),
     /// No cluster was named, and none is found.
     #[error(
         "no cluster found: {0}; run in a Pod with a service account, give --kubeconfig, set KUBECONFIG, or use --offline"
     )]
-    NoCluster(#[source] KubeconfigError),
+    NoCluster(KubeconfigError),
     /// The credentials are there and no client comes of them.
     #[error("credentials for {0} cannot be used: {1}")]
-    Client(http::Uri, #[source] kube::Error),
+    Client(http::Uri, kube::Error),
 }
 
 /// A Namespace could not be read: the API server refused, or cannot be reached.
 #[derive(Debug, Error)]
 #[error("namespace {0} cannot be read: {explained}", explained = watch::explained(.1))]
-pub struct ReadError(String, #[source] kube::Error);
+pub struct ReadError(String, kube::Error);
 
 /// A cluster, and who slicegate is in it.
 #[derive(Clone)]

@@ -44,7 +44,7 @@ pub enum FileError {
     Unreadable(#[from] Unreadable),
     /// The configuration has mistakes.
     #[error("{0}: {1}")]
-    Configuration(PathBuf, #[source] Mistakes),
+    Configuration(PathBuf, Mistakes),
     /// Manifests have mistakes; each is named with its file.
     #[error("{}", lines(.0))]
     Manifests(Vec<(PathBuf, Mistake)>),

@@ -274,6 +274,9 @@ fn what_cannot_start_says_why() {
         let (ended, told) = refused(folder.path(), &[base, extra].concat());
         assert_eq!(ended, Some(code), "{extra:?}: {told}");
         assert!(told.contains(words), "{extra:?}: {told}");
+        if code == 1 {
+            assert_eq!(told.matches(words).count(), 1, "told once: {told}");
+        }
     }
 }
 
