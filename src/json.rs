@@ -78,7 +78,7 @@ impl From<JiterError> for JsonError {
 /// # Errors
 /// See [`JsonError`].
 pub fn parse(bytes: &[u8]) -> Result<Json<'_>, JsonError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = Reader::new(bytes)?;
     let value = reader.value()?;
     reader.finish()?;
     Ok(value)
@@ -198,14 +198,17 @@ impl<'a> Object<'a> {
 /// A reader over one document, which the review decoder drives member by member.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    bytes: &'a [u8],
+    text: &'a str,
     jiter: Jiter<'a>,
     depth: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, jiter: Jiter::new(bytes), depth: 0 }
+    /// A reader at the start of a document, whose bytes are checked for UTF-8 here, once.
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, JsonError> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| JsonError::Syntax { reason: "invalid UTF-8".to_owned(), offset: error.valid_up_to() })?;
+        Ok(Self { text, jiter: Jiter::new(bytes), depth: 0 })
     }
 
     /// Reads an object and hands each key to `member`, which must read exactly one value. Says false, and has read
@@ -218,10 +221,10 @@ impl<'a> Reader<'a> {
             return Ok(false);
         }
         self.enter()?;
-        let mut key = keep(self.bytes, self.jiter.known_object().map_err(JsonError::from)?);
+        let mut key = keep(self.text, self.jiter.known_object().map_err(JsonError::from)?);
         while let Some(name) = key {
             member(self, name)?;
-            key = keep(self.bytes, self.jiter.next_key().map_err(JsonError::from)?);
+            key = keep(self.text, self.jiter.next_key().map_err(JsonError::from)?);
         }
         self.leave();
         Ok(true)
@@ -247,7 +250,7 @@ impl<'a> Reader<'a> {
             Peek::True | Peek::False => Ok(Json::Bool(self.jiter.known_bool(peek)?)),
             Peek::String => {
                 let text = self.jiter.known_str()?;
-                Ok(Json::String(borrow(self.bytes, text)))
+                Ok(Json::String(borrow(self.text, text)))
             }
             Peek::Array => self.array(),
             Peek::Object => self.object(),
@@ -258,8 +261,7 @@ impl<'a> Reader<'a> {
     fn number(&mut self, peek: Peek) -> Result<Json<'a>, JsonError> {
         let start = self.jiter.current_index();
         self.jiter.known_number_bytes(peek)?;
-        let literal = std::str::from_utf8(self.jiter.slice_to_current(start))
-            .map_err(|_| JsonError::Syntax { reason: "number that is no text".to_owned(), offset: start })?;
+        let literal = self.text.get(start..self.jiter.current_index()).unwrap_or_default();
         Ok(Json::Number(literal))
     }
 
@@ -312,17 +314,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn keep<'a>(bytes: &'a [u8], text: Option<&str>) -> Option<Cow<'a, str>> {
-    text.map(|text| borrow(bytes, text))
+fn keep<'a>(document: &'a str, text: Option<&str>) -> Option<Cow<'a, str>> {
+    text.map(|text| borrow(document, text))
 }
 
 /// The same text as a slice of the document where it is one: the reader hands out strings without escapes as slices of its
 /// input, but with the lifetime of its own borrow.
-fn borrow<'a>(bytes: &'a [u8], text: &str) -> Cow<'a, str> {
-    let start = text.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
-    let slice = bytes.get(start..start.wrapping_add(text.len()));
-    match slice.map(std::str::from_utf8) {
-        Some(Ok(slice)) if slice.as_ptr() == text.as_ptr() => Cow::Borrowed(slice),
+fn borrow<'a>(document: &'a str, text: &str) -> Cow<'a, str> {
+    let start = text.as_ptr().addr().wrapping_sub(document.as_ptr().addr());
+    match document.get(start..start.wrapping_add(text.len())) {
+        Some(slice) if slice.as_ptr() == text.as_ptr() => Cow::Borrowed(slice),
         _ => Cow::Owned(text.to_owned()),
     }
 }

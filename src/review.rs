@@ -135,7 +135,7 @@ impl Request<'_> {
 /// # Errors
 /// See [`Refused`].
 pub fn decode(body: &[u8]) -> Result<Request<'_>, Refused> {
-    let mut reader = Reader::new(body);
+    let mut reader = Reader::new(body).map_err(|error| bad_request(format!("the body is {error}")))?;
     let mut envelope = Envelope::default();
     let found = reader.each_member(|reader, key| envelope.member(reader, &key));
     let whole = found.and_then(|found| {
