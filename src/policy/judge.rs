@@ -10,7 +10,7 @@ use crate::json::Json;
 use crate::review::{Operation, Request};
 use crate::workload::class::{self, Class};
 use crate::workload::demand::{self, Ask, Asker, Demand};
-use crate::workload::placement::Placement;
+use crate::workload::placement::{Placement, contains};
 use crate::workload::{Template, kinds};
 
 /// What every rule may look at, beside the template itself.
@@ -144,6 +144,7 @@ fn judge<'s>(
         places.filter(|(_, pool)| placement.forces(&pool.node_selector, facts)).map(|(place, _)| place).collect();
     let mut judged = Judged { template, demand, class, placement, pools: Vec::new(), ambiguous: Vec::new(), placed_on };
     judged.find_pools(config, facts);
+    judged.settle_placement(config);
     judged
 }
 
@@ -179,6 +180,21 @@ impl<'s> Judged<'s> {
             pool.total = demand::total(&self.template, &pool.asks);
         }
         self.pools.sort_by_key(|pool| pool.pool);
+    }
+
+    /// Leaves out of the pools that placement forces those that say less than another one: the nodes of a pool with
+    /// `{accelerator: nvidia, gpu-mode: shared}` are all nodes of one with `{accelerator: nvidia}` too, so that being there
+    /// is no sign of the wider pool.
+    fn settle_placement(&mut self, config: &Config) {
+        let labels = |place: usize| config.pools.get(place).map(|pool| &pool.node_selector);
+        let holds = |wide: usize, narrow: usize| {
+            labels(wide).zip(labels(narrow)).is_some_and(|(wide, narrow)| contains(narrow, wide))
+        };
+        let within: Vec<usize> = self.pools.iter().map(|pool| pool.pool).collect();
+        let all = std::mem::take(&mut self.placed_on);
+        let narrower = |place: usize| all.iter().any(|other| holds(place, *other) && !holds(*other, place));
+        let of_demand = |place: usize| !within.contains(&place) && within.iter().any(|pool| holds(place, *pool));
+        self.placed_on = all.iter().copied().filter(|place| !narrower(*place) && !of_demand(*place)).collect();
     }
 
     /// Which of several pools with the same resource is meant: the one that placement forces, else the only one that it

@@ -141,7 +141,7 @@ impl<'r> Placement<'r> {
 }
 
 /// Whether the labels hold all of the wanted ones.
-fn contains(labels: &Labels, wanted: &Labels) -> bool {
+pub(crate) fn contains(labels: &Labels, wanted: &Labels) -> bool {
     wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
