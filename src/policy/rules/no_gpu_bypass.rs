@@ -36,7 +36,8 @@ pub(super) fn check(judged: &Judged<'_>) -> Vec<Draft> {
 
 fn variable(container: &Container<'_>) -> Option<Draft> {
     let piece = Placed::new(container.path.clone(), container.object);
-    let entry = piece.elements("env").find(|entry| entry.value.text("name") == Some(VARIABLE))?;
+    // Of several entries of one name the last one counts.
+    let entry = piece.elements("env").filter(|entry| entry.value.text("name") == Some(VARIABLE)).last()?;
     let value = entry.value.text("value").unwrap_or_default();
     let hidden = entry.value.get("valueFrom").is_some();
     if !hidden && matches!(value.trim(), "" | "none" | "void") {
