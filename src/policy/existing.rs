@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing here makes a finding worse than the configuration says; each step may only spare.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 
 use crate::config::{Exemption, Existing};
@@ -37,7 +39,7 @@ pub(crate) fn findings(scene: &Scene<'_>, judged: &Judged<'_>, now: Timestamp) -
 /// What the update does to the template, worked out once and only where there is a finding.
 struct Past {
     /// Identities of the findings that the old object has.
-    known: Vec<String>,
+    known: HashSet<String>,
     /// Whether the request makes new Pods of the template.
     makes_pods: bool,
 }
@@ -45,9 +47,9 @@ struct Past {
 impl Past {
     fn of(scene: &Scene<'_>, judged: &Judged<'_>) -> Self {
         if scene.request.operation != Operation::Update {
-            return Self { known: Vec::new(), makes_pods: true };
+            return Self { known: HashSet::new(), makes_pods: true };
         }
-        let Some(old) = scene.old_of(judged) else { return Self { known: Vec::new(), makes_pods: true } };
+        let Some(old) = scene.old_of(judged) else { return Self { known: HashSet::new(), makes_pods: true } };
         let drafts = RuleId::ALL.into_iter().flat_map(|rule| rules::check(rule, scene, old));
         let known = drafts.map(|draft| identity(old, &draft)).collect();
         let (new_root, old_root) = (&scene.request.object, &scene.request.old_object);
@@ -90,7 +92,7 @@ fn spared(scene: &Scene<'_>, rule: RuleId, identity: &str, past: &Past, now: Tim
     if is_mirror(scene) {
         return Some(Spared::MirrorPod);
     }
-    let known = past.known.iter().any(|known| known == identity);
+    let known = past.known.contains(identity);
     // A closed pool takes no new Pods, whoever makes them and whatever was there.
     let keeps = scene.config.existing == Existing::Keep && rule != RuleId::PoolOpen;
     let spares = (known && (keeps || !past.makes_pods)) || (keeps && scene.by_controller);

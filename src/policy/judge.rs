@@ -169,14 +169,12 @@ impl<'s> Judged<'s> {
                 self.pools.len().saturating_sub(1)
             });
             if let Some(known) = self.pools.get_mut(known) {
-                known.add(demand.resource, &demand.asks);
+                known.resources.push(demand.resource);
+                known.asks.extend(demand.asks.iter().cloned());
             }
         }
         for pool in &mut self.pools {
-            pool.asks.sort_by_key(|ask| match ask.asker {
-                Asker::Container(place) => place,
-                Asker::Pod | Asker::Overhead => usize::MAX,
-            });
+            pool.merge();
             pool.total = demand::total(&self.template, &pool.asks);
         }
         self.pools.sort_by_key(|pool| pool.pool);
@@ -209,14 +207,16 @@ impl<'s> Judged<'s> {
     }
 }
 
-impl<'s> PoolDemand<'s> {
-    fn add(&mut self, resource: &'s str, asks: &[Ask<'s>]) {
-        self.resources.push(resource);
-        for ask in asks {
-            match self.asks.iter_mut().find(|known| known.asker == ask.asker) {
-                Some(known) => known.count = known.count.saturating_add(ask.count),
-                None => self.asks.push(ask.clone()),
+impl PoolDemand<'_> {
+    /// Brings the asks in order, containers first, and adds up those of one asker.
+    fn merge(&mut self) {
+        self.asks.sort_by_key(|ask| ask.asker);
+        self.asks.dedup_by(|next, first| {
+            let same = next.asker == first.asker;
+            if same {
+                first.count = first.count.saturating_add(next.count);
             }
-        }
+            same
+        });
     }
 }

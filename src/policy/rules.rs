@@ -44,10 +44,17 @@ pub(crate) fn check(rule: RuleId, scene: &Scene<'_>, judged: &Judged<'_>) -> Vec
     }
 }
 
-/// Names in a sentence: `a`, `a and b`, `a, b and c`.
+/// How many names one sentence holds.
+const MOST_NAMES: usize = 8;
+
+/// Names in a sentence: `a`, `a and b`, `a, b and c`. Of many the first ones, and how many more there are.
 fn listed<T: AsRef<str>>(names: &[T]) -> String {
     match names {
         [] => String::new(),
+        [first @ .., _] if first.len() >= MOST_NAMES => {
+            let first: Vec<&str> = first.iter().take(MOST_NAMES).map(AsRef::as_ref).collect();
+            format!("{} and {} more", first.join(", "), names.len().saturating_sub(MOST_NAMES))
+        }
         [one] => one.as_ref().to_owned(),
         [first @ .., last] => {
             let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();

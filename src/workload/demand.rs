@@ -5,7 +5,9 @@
 //! and never for templates; where both are set and differ, the greater counts.
 //!
 //! Invariant: what cannot be read is listed in [`Demand::invalid`] and counts as at least one, so that it is never taken for
-//! a workload that asks for nothing.
+//! a workload that asks for nothing. The work grows with the number of quantities and no faster.
+
+use std::collections::HashMap;
 
 use crate::json::Json;
 use crate::quantity::{CountError, Quantity, QuantityError};
@@ -32,7 +34,7 @@ pub struct ResourceDemand<'r> {
 }
 
 /// Who asks for a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Asker {
     /// The container at this place in the template's list.
     Container(usize),
@@ -78,33 +80,43 @@ pub enum Why {
 impl<'r> Demand<'r> {
     /// Adds up a template. `is_gpu` tells which resources count.
     pub fn of(template: &Template<'r>, is_gpu: impl Fn(&str) -> bool) -> Self {
-        let mut demand = Self::default();
+        let mut reader = Reader::default();
         for (place, container) in template.containers.iter().enumerate() {
             let asker = Asker::Container(place);
             if let Some(resources) = &container.resources {
-                demand.read_resources(asker, resources, &is_gpu);
+                reader.read_resources(asker, resources, &is_gpu);
             }
             if let Some((resource, value)) = &container.gpu
                 && is_gpu(resource)
             {
-                demand.read(asker, resource, value.clone());
+                reader.read(asker, resource, value.clone());
             }
         }
         if let Some(resources) = template.field("resources") {
-            demand.read_resources(Asker::Pod, &resources, &is_gpu);
+            reader.read_resources(Asker::Pod, &resources, &is_gpu);
         }
         for level in &template.levels {
             for (resource, value) in level.entries("overhead").filter(|(resource, _)| is_gpu(resource)) {
-                demand.read(Asker::Overhead, resource, value);
+                reader.read(Asker::Overhead, resource, value);
             }
         }
+        let mut demand = reader.demand;
         for resource in &mut demand.resources {
             resource.total = total(template, &resource.asks);
         }
-        demand.resources.retain(|resource| !resource.asks.is_empty());
         demand
     }
+}
 
+/// Gathers what the askers ask for, one asker after the other.
+#[derive(Default)]
+struct Reader<'r> {
+    demand: Demand<'r>,
+    /// Places in the demand, by resource.
+    known: HashMap<&'r str, usize>,
+}
+
+impl<'r> Reader<'r> {
     fn read_resources(&mut self, asker: Asker, resources: &Placed<'r>, is_gpu: &impl Fn(&str) -> bool) {
         for side in ["limits", "requests"] {
             for (resource, value) in resources.entries(side).filter(|(resource, _)| is_gpu(resource)) {
@@ -122,20 +134,23 @@ impl<'r> Demand<'r> {
             Err(error) => (1, Some(Why::Unreadable(error))),
         };
         if let Some(why) = why {
-            self.invalid.push(Invalid { asker, resource, value: value.clone(), why });
+            self.demand.invalid.push(Invalid { asker, resource, value: value.clone(), why });
         }
         if count == 0 {
             return;
         }
-        let known = self.resources.iter_mut().find(|known| known.resource == resource);
         let ask = Ask { asker, count, value };
-        match known {
-            None => self.resources.push(ResourceDemand { resource, asks: vec![ask], total: 0 }),
-            Some(known) => match known.asks.iter_mut().find(|known| known.asker == asker) {
-                None => known.asks.push(ask),
-                Some(known) if known.count < count => *known = ask,
-                Some(_) => {}
-            },
+        let resources = &mut self.demand.resources;
+        let Some(known) = self.known.get(resource).and_then(|place| resources.get_mut(*place)) else {
+            self.known.insert(resource, resources.len());
+            resources.push(ResourceDemand { resource, asks: vec![ask], total: 0 });
+            return;
+        };
+        // An asker is read to its end before the next one.
+        match known.asks.last_mut().filter(|known| known.asker == asker) {
+            None => known.asks.push(ask),
+            Some(known) if known.count < count => *known = ask,
+            Some(_) => {}
         }
     }
 }
@@ -156,8 +171,9 @@ pub fn spelling(value: &Json<'_>) -> String {
     }
 }
 
-/// What a Pod holds at once, from asks in the order of the containers: the greater of the init phase (each init container with the sidecars started before it) and the
-/// run phase (containers and all sidecars), at least its pod-level resources, and the overhead on top.
+/// What a Pod holds at once, from asks in the order of the containers: the greater of the init phase (each init container
+/// with the sidecars started before it) and the run phase (containers and all sidecars), at least its pod-level resources,
+/// and the overhead on top.
 pub fn total(template: &Template<'_>, asks: &[Ask<'_>]) -> u128 {
     let of = |asker| asks.iter().find(|ask| ask.asker == asker).map_or(0, |ask| ask.count);
     let (mut sidecars, mut init, mut run) = (0_u128, 0_u128, 0_u128);

@@ -28,9 +28,10 @@ mod hostile_tests;
 #[cfg(test)]
 mod tests;
 
-/// How many templates of one object may refer to a piece that all of them share (the labels of a Workflow's Pods, say).
-/// Those after them are read without it, since templates and shared pieces that are both large would cost their product.
-const SHARING: usize = 256;
+/// How many templates of one object may refer to a piece that all of them share (the labels of a Workflow's Pods, say), and
+/// how large all that they are given may be. Those after them are read without it, since templates and shared pieces that
+/// are both large would cost their product.
+const SHARING: (usize, usize) = (256, 2 << 20);
 
 /// The longest name of a priority class. A text beyond it names none, and need not be carried to every template.
 const LONGEST_NAME: usize = 253;
@@ -73,6 +74,23 @@ fn place(template: &Template<'_>) -> String {
 /// Whether the group is one of Kubernetes' own, whose kinds are all known.
 fn is_built_in(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
+}
+
+/// To how many templates these pieces may be given: to one always.
+fn sharing<'j>(pieces: impl Iterator<Item = &'j Json<'j>>) -> usize {
+    let (most, size) = SHARING;
+    size.checked_div(pieces.map(weight).sum()).unwrap_or(most).clamp(1, most)
+}
+
+/// About how much a value holds.
+fn weight(value: &Json<'_>) -> usize {
+    let below = match value {
+        Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+        Json::String(text) => text.len(),
+        Json::Array(elements) => elements.iter().map(weight).sum(),
+        Json::Object(members) => members.iter().map(|(key, value)| key.len().saturating_add(weight(value))).sum(),
+    };
+    below.saturating_add(8)
 }
 
 /// The labels of the object itself, for kinds that hand them down to their Pods.

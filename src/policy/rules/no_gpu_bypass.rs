@@ -1,6 +1,8 @@
 //! `no-gpu-bypass`: no way to a GPU around its resource: `NVIDIA_VISIBLE_DEVICES`, or a hostPath to its device files,
 //! without a GPU request.
 
+use std::collections::HashSet;
+
 use crate::policy::decision::RuleId;
 use crate::policy::judge::Judged;
 use crate::policy::rules::Draft;
@@ -11,6 +13,9 @@ use crate::workload::{Container, Placed};
 const DEVICES: [&str; 8] =
     ["/dev", "/dev/nvidia*", "/dev/dri*", "/dev/kfd*", "/dev/dxg*", "/dev/davinci*", "/dev/accel*", "/dev/hl*"];
 
+/// How many volumes of one template are named; templates of a Workflow share theirs.
+const MOST_VOLUMES: usize = 16;
+
 const VARIABLE: &str = "NVIDIA_VISIBLE_DEVICES";
 
 pub(super) fn check(judged: &Judged<'_>) -> Vec<Draft> {
@@ -18,18 +23,13 @@ pub(super) fn check(judged: &Judged<'_>) -> Vec<Draft> {
     if judged.template.declared_elsewhere {
         return Vec::new();
     }
-    let asks = |place| {
-        judged
-            .demand
-            .resources
-            .iter()
-            .flat_map(|resource| &resource.asks)
-            .any(|ask| ask.asker == Asker::Container(place))
-    };
-    let containers = judged.template.containers.iter().enumerate().filter(|(place, _)| !asks(*place));
+    let asks = judged.demand.resources.iter().flat_map(|resource| &resource.asks);
+    let asking: HashSet<Asker> = asks.map(|ask| ask.asker).collect();
+    let containers = judged.template.containers.iter().enumerate();
+    let containers = containers.filter(|(place, _)| !asking.contains(&Asker::Container(*place)));
     let mut drafts: Vec<Draft> = containers.filter_map(|(_, container)| variable(container)).collect();
     if judged.demand.resources.is_empty() {
-        drafts.extend(judged.template.fields("volumes").flat_map(|list| volumes(&list)));
+        drafts.extend(judged.template.fields("volumes").flat_map(volumes).take(MOST_VOLUMES));
     }
     drafts
 }
@@ -55,24 +55,20 @@ fn variable(container: &Container<'_>) -> Option<Draft> {
     })
 }
 
-fn volumes(list: &Placed<'_>) -> Vec<Draft> {
+fn volumes(list: Placed<'_>) -> impl Iterator<Item = Draft> {
     let elements = list.value.as_array().unwrap_or_default().iter().enumerate();
-    elements
-        .filter_map(|(index, volume)| {
-            let path = volume.at(&["hostPath", "path"])?.as_str()?;
-            is_device(path).then(|| Draft {
-                rule: RuleId::NoGpuBypass,
-                field: list.path.index(index).key("hostPath").key("path").to_string(),
-                found: path.to_owned(),
-                wanted: None,
-                message: format!(
-                    "the volume mounts {path}, where GPU device files are, and no container asks for a GPU"
-                ),
-                fix: "ask for a GPU resource and remove the volume".to_owned(),
-                about: format!("volume={path}"),
-            })
+    elements.filter_map(move |(index, volume)| {
+        let path = volume.at(&["hostPath", "path"])?.as_str()?;
+        is_device(path).then(|| Draft {
+            rule: RuleId::NoGpuBypass,
+            field: list.path.index(index).key("hostPath").key("path").to_string(),
+            found: path.to_owned(),
+            wanted: None,
+            message: format!("the volume mounts {path}, where GPU device files are, and no container asks for a GPU"),
+            fix: "ask for a GPU resource and remove the volume".to_owned(),
+            about: format!("volume={path}"),
         })
-        .collect()
+    })
 }
 
 /// Whether a host path is one of the devices, `//dev/./nvidia0` and its like included.

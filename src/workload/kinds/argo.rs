@@ -3,13 +3,13 @@
 //! A Workflow's template makes a Pod where it has containers; templates stand in a list, and inline in steps and tasks of
 //! others. What a template does not say comes from `templateDefaults`, then from the Workflow: labels add up and the
 //! template's win; of the scheduling fields the nearest counts as a whole. Invariant: what all templates share is searched
-//! once, and carried to the first [`SHARING`] of them.
+//! once, and carried to as many of them as [`sharing`] says.
 
 use crate::json::Json;
 use crate::workload::template::{container, empty, init_containers, pod_template};
 use crate::workload::{Container, Note, Placed, Role, Template};
 
-use super::{SHARING, name_at, object_at, pattern};
+use super::{name_at, object_at, pattern, sharing};
 
 /// What a patch in the form of a text may do.
 const PATCH: &str = "names GPUs but cannot be judged before the Pod is made; the Pod itself will be";
@@ -57,6 +57,8 @@ struct Shared<'r> {
     metadata: Option<Placed<'r>>,
     aliases: Vec<(&'static str, Placed<'r>)>,
     notes: Vec<Note<'r>>,
+    /// How many templates get it.
+    most: usize,
     /// Labels come from the template that another object holds, or from parameters.
     declared_elsewhere: bool,
 }
@@ -76,6 +78,8 @@ impl<'r> Shared<'r> {
         aliases.extend(spec.member("volumes").map(|piece| ("volumes", piece)));
         aliases.extend(name_at(spec, "podPriorityClassName").map(|piece| ("priorityClassName", piece)));
         aliases.extend(spec.member("podResources").map(|piece| ("resources", piece)));
+        let pieces = defaults.iter().chain(&metadata).chain(aliases.iter().map(|(_, piece)| piece));
+        let most = sharing(pieces.map(|piece| piece.value));
         let patches = [Some(spec), defaults.as_ref()].into_iter().flatten();
         let labels =
             [metadata.as_ref(), defaults.as_ref().and_then(|defaults| object_at(defaults, "metadata")).as_ref()]
@@ -85,6 +89,7 @@ impl<'r> Shared<'r> {
         Self {
             notes: patches.filter_map(note).collect(),
             declared_elsewhere: labels || spec.value.get("workflowTemplateRef").is_some(),
+            most,
             defaults,
             metadata,
             aliases,
@@ -120,7 +125,7 @@ impl<'r> Reader<'r> {
         template.notes.extend(note(piece));
         let own = object_at(piece, "metadata");
         template.declared_elsewhere = own.as_ref().is_some_and(has_parameters);
-        if self.found.len() < SHARING {
+        if self.found.len() < self.shared.most {
             self.share(&mut template, piece);
         } else {
             template.containers = own_containers(piece, None);
@@ -134,7 +139,7 @@ impl<'r> Reader<'r> {
 
     /// Adds what the template has in common with the others.
     fn share(&self, template: &mut Template<'r>, piece: &Placed<'r>) {
-        let Shared { defaults, metadata, aliases, notes, declared_elsewhere } = &self.shared;
+        let Shared { defaults, metadata, aliases, notes, most: _, declared_elsewhere } = &self.shared;
         let defaults = defaults.as_ref();
         let above = metadata.clone().into_iter().chain(defaults.and_then(|defaults| object_at(defaults, "metadata")));
         template.annotations.extend(above.clone().filter_map(|metadata| metadata.member("annotations")));

@@ -8,7 +8,7 @@ use crate::json::Json;
 use crate::workload::template::{container, pod_spec};
 use crate::workload::{Placed, Role, Template};
 
-use super::{object_annotations, object_at, object_labels, pattern};
+use super::{object_annotations, object_at, object_labels, pattern, sharing};
 
 /// The members of a component that are containers: the model, and the older forms of it by framework; what explains.
 const MODELS: &[&str] = &[
@@ -27,9 +27,6 @@ const MODELS: &[&str] = &[
     "alibi",
 ];
 
-/// How many canaries are read together with what they share; more than anyone runs.
-const CANARIES: usize = 64;
-
 /// The components of an InferenceService, the workers of a predictor that spans nodes, and canaries.
 pub(super) fn inference_service<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Template<'r>> {
     let mut templates = Vec::new();
@@ -41,7 +38,9 @@ pub(super) fn inference_service<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> 
     }
     let others = ["transformer", "explainer"].into_iter().filter_map(|name| object_at(spec, name));
     templates.extend(others.map(|piece| component(object, &piece, &[&piece])));
-    for canary in pattern::written(spec, "canary/*/predictor").iter().take(CANARIES) {
+    let labels = object_labels(object);
+    let most = sharing(predictor.iter().chain(&labels).map(|piece| piece.value));
+    for canary in pattern::written(spec, "canary/*/predictor").iter().take(most) {
         let stable = predictor.as_ref();
         let mut template = component(object, canary, &stable.into_iter().chain([canary]).collect::<Vec<_>>());
         template.levels.extend(stable.cloned());

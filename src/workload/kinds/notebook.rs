@@ -7,7 +7,7 @@ use crate::workload::path::Path;
 use crate::workload::template::{container, empty, pod_spec};
 use crate::workload::{Placed, Role, Template};
 
-use super::{SHARING, object_annotations, object_labels, pattern};
+use super::{object_annotations, object_labels, pattern, sharing};
 
 /// A notebook's PodSpec.
 pub(super) fn notebook<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Template<'r>> {
@@ -22,10 +22,11 @@ pub(super) fn notebook<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Templ
 /// The options that a kind of workspaces offers. Each holds the resources of the one container, and scheduling fields.
 pub(super) fn workspace_kind<'r>(object: &'r Json<'r>, template: &Placed<'r>) -> Vec<Template<'r>> {
     let labels = template.descend(&["podMetadata", "labels"]);
+    let most = sharing(labels.iter().map(|labels| labels.value));
     let option = |(place, spec): (usize, Placed<'r>)| {
         let mut option = empty(object, &spec);
         option.label_path = template.path.key("podMetadata").key("labels");
-        if let Some(labels) = labels.clone().filter(|_| place < SHARING) {
+        if let Some(labels) = labels.clone().filter(|_| place < most) {
             option.parts.push(labels.value);
             option.labels.push(labels);
         }

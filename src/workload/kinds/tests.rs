@@ -124,12 +124,12 @@ fn the_nearest_field_wins_under_whatever_name() {
 
 #[test]
 fn what_templates_share_is_carried_to_the_first_of_them() {
-    let many = vec![serde_json::json!({"container": {"resources": {}}}); SHARING + 1];
+    let many = vec![serde_json::json!({"container": {"resources": {}}}); SHARING.0 + 1];
     let value = serde_json::json!({"spec": {"podMetadata": {"labels": {"a": "b"}}, "templates": many}});
     let text = value.to_string();
     let object = json::parse(text.as_bytes()).unwrap();
     let found = templates("argoproj.io", "Workflow", &object, &[]);
-    let ends = [found.first(), found.get(SHARING - 1), found.last()].map(Option::unwrap);
+    let ends = [found.first(), found.get(SHARING.0 - 1), found.last()].map(Option::unwrap);
     assert_eq!(ends.map(|end| end.labels.len()), [1, 1, 0]);
     assert_eq!(ends.map(|end| end.declared_elsewhere), [false, false, true]);
     assert_eq!(ends.map(|end| end.containers.len()), [1, 1, 1]);
