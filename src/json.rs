@@ -17,8 +17,8 @@ use thiserror::Error;
 /// How many arrays and objects may stand within each other. Kubernetes' own objects stay under 30.
 pub const MAX_DEPTH: usize = 128;
 
-/// Objects with this member are not kept in the tree: bookkeeping of field owners, which is the larger half of many
-/// reviews and which no rule may depend on.
+/// A list of this name is not kept in the tree: bookkeeping of field owners, which is the larger half of many reviews and
+/// which no rule may depend on. Anything else of the name is somebody's own, such as a group of replicas.
 const BOOKKEEPING: &str = "managedFields";
 
 /// One JSON value.
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
     fn object(&mut self) -> Result<Json<'a>, JsonError> {
         let mut members: Vec<(Cow<'a, str>, Json<'a>)> = Vec::with_capacity(4);
         self.each_member(|reader, key| {
-            if key == BOOKKEEPING {
+            if key == BOOKKEEPING && reader.peek()? == Peek::Array {
                 return reader.skip();
             }
             let value = reader.value()?;
@@ -352,6 +352,13 @@ mod tests {
         for text in [r#"{"a":1,"a":1}"#, r#"{"b":1,"a":1,"b":2}"#, r#"{"a":1,"\u0061":2}"#] {
             assert!(matches!(parse(text.as_bytes()), Err(JsonError::Duplicate { .. })), "{text}");
         }
+    }
+
+    #[test]
+    fn forgets_bookkeeping_and_nothing_else() {
+        let json = parse(br#"{"managedFields":[{"a":1,"a":2}],"b":{"managedFields":{"c":1}}}"#).unwrap();
+        assert_eq!(json.get("managedFields"), None);
+        assert_eq!(json.at(&["b", "managedFields", "c"]), Some(&Json::Number("1")));
     }
 
     #[test]
