@@ -48,7 +48,7 @@ pub enum Phase {
 /// mutation adds only what contradicts nothing, and nothing to a Pod that is refused.
 pub fn decide(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts, now: Timestamp) -> Decision {
     let mut decision = Decision { subject: subject(request), ..Decision::default() };
-    if !concerns(request) || (phase == Phase::Mutate && request.operation != Operation::Create) {
+    if !is_judged(phase, request) {
         return decision;
     }
     let scene = Scene::new(&policy.config, facts, request);
@@ -70,11 +70,21 @@ pub fn decide(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Fact
     decision
 }
 
+/// Whether the verdict may depend on the labels of the request's Namespace. They are the class of what asks for GPUs or is
+/// placed on a pool, and nothing else reads them.
+pub fn reads_namespace(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts) -> bool {
+    is_judged(phase, request) && Scene::new(&policy.config, facts, request).judge().iter().any(Judged::is_involved)
+}
+
 /// Whether a rule could have anything to say: objects that are made or changed, and the two subresources that change a
-/// Pod's containers. Deleting, binding, evicting and scaling are in nobody's way.
-fn concerns(request: &Request<'_>) -> bool {
-    matches!(request.operation, Operation::Create | Operation::Update)
-        && matches!(request.sub_resource.as_ref(), "" | "ephemeralcontainers" | "resize")
+/// Pod's containers. Deleting, binding, evicting and scaling are in nobody's way. Only what is new is completed.
+fn is_judged(phase: Phase, request: &Request<'_>) -> bool {
+    let operation = match request.operation {
+        Operation::Create => true,
+        Operation::Update => phase == Phase::Validate,
+        Operation::Delete | Operation::Connect => false,
+    };
+    operation && matches!(request.sub_resource.as_ref(), "" | "ephemeralcontainers" | "resize")
 }
 
 fn changes(scene: &Scene<'_>, templates: &[Judged<'_>]) -> Vec<decision::Change> {

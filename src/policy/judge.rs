@@ -106,6 +106,11 @@ impl<'s> Judged<'s> {
         within.chain(placed)
     }
 
+    /// Whether it asks for GPUs or is placed on a pool.
+    pub fn is_involved(&self) -> bool {
+        !self.demand.resources.is_empty() || !self.placed_on.is_empty()
+    }
+
     /// The name of an asker, for a message.
     pub fn asker(&self, asker: Asker) -> String {
         match asker {

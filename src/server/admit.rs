@@ -23,7 +23,7 @@ use crate::metrics::{Outcome, endpoint};
 use crate::policy::decision::{Action, Decision};
 use crate::policy::{self, Phase, Policy};
 use crate::review::response::{encode, encode_unreadable};
-use crate::review::{self, Operation, Refused, Request};
+use crate::review::{self, Refused, Request};
 
 /// From this size on a review is judged on a thread of its own, since it takes long enough to make others wait.
 const LARGE: usize = 256 << 10;
@@ -67,7 +67,11 @@ async fn judge(app: &App, phase: Phase, body: &[u8], started: Instant, deadline:
         }
     };
     let (policy, facts) = (app.policy(), app.facts());
-    let found = namespace(app, &request, &facts, deadline).await;
+    let found = if caught(app, || needs_namespace(phase, &request, &policy, &facts)).unwrap_or(true) {
+        namespace(app, &request, deadline).await
+    } else {
+        Found::Known
+    };
     let verdict = caught(app, || {
         let decision = decide(phase, &request, &policy, &facts, found);
         let encoded = encode(phase, &request, &decision, &policy.digest);
@@ -97,13 +101,16 @@ enum Found {
     Unknown(String),
 }
 
-/// Reads the request's Namespace once where nobody knows it yet and its labels may matter.
-async fn namespace(app: &App, request: &Request<'_>, facts: &Facts, deadline: Instant) -> Found {
+/// Whether nobody knows the request's Namespace yet and its labels may matter. A workload without GPUs waits for nothing,
+/// and is refused for nothing that cannot be read.
+fn needs_namespace(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts) -> bool {
     let name = request.namespace.as_ref();
-    let judged = matches!(request.operation, Operation::Create | Operation::Update);
-    if name.is_empty() || !judged || facts.namespace(name).is_some() {
-        return Found::Known;
-    }
+    !name.is_empty() && facts.namespace(name).is_none() && policy::reads_namespace(phase, request, policy, facts)
+}
+
+/// Reads the request's Namespace once.
+async fn namespace(app: &App, request: &Request<'_>, deadline: Instant) -> Found {
+    let name = request.namespace.as_ref();
     let Some(source) = app.namespaces.get() else { return Found::Known };
     let unknown = |why: String| Found::Unknown(format!("the labels of Namespace {name} {why}"));
     let reading = AssertUnwindSafe(async { source.read(name).await }).catch_unwind();

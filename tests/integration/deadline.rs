@@ -7,7 +7,7 @@ use slicegate::facts::{Event, Facts, Labels};
 use slicegate::policy::Policy;
 
 use crate::support::namespaces::Namespaces;
-use crate::support::reviews::pod;
+use crate::support::reviews::{GPU, pod};
 use crate::support::server::{Options, TestServer};
 
 fn start(on_deadline: OnDeadline) -> TestServer {
@@ -23,7 +23,11 @@ fn start(on_deadline: OnDeadline) -> TestServer {
 
 /// Whether the request is let through, and all that the answer says.
 fn ask(server: &TestServer, path: &str, namespace: &str) -> (bool, String) {
-    let reply = server.post(path, &[], pod("u", namespace, "{}"));
+    ask_for(server, path, namespace, GPU)
+}
+
+fn ask_for(server: &TestServer, path: &str, namespace: &str, limits: &str) -> (bool, String) {
+    let reply = server.post(path, &[], pod("u", namespace, limits));
     let json = reply.json();
     assert_eq!((reply.status, &json["response"]["uid"]), (200, &"u".into()));
     (json["response"]["allowed"].as_bool().unwrap(), reply.text())
@@ -67,4 +71,14 @@ fn a_failing_source_is_as_good_as_none_in_time() {
     }
     assert_eq!(server.metric("slicegate_panics_total"), 1);
     assert!(ask(&server, "/validate", "known").0);
+}
+
+#[test]
+fn what_asks_for_no_gpu_waits_for_no_namespace() {
+    let server = start(OnDeadline::Deny);
+    for namespace in ["stuck", "broken", "panic", "missing", "team-blue"] {
+        assert!(ask_for(&server, "/validate", namespace, "{}").0, "{namespace}");
+    }
+    let text = server.get("/metrics").text();
+    assert!(!text.contains("slicegate_namespace_reads_total"), "{text}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 use crate::support::namespaces::Namespaces;
-use crate::support::reviews::{plain_pod, pod};
+use crate::support::reviews::{GPU, plain_pod, pod};
 use crate::support::server::{Options, Protocol, TestServer};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ fn what_is_in_flight_is_finished_and_nothing_new_begins() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let (server, source) = start();
         std::thread::scope(|scope| {
-            let review = pod("waiting", "gated", "{}");
+            let review = pod("waiting", "gated", GPU);
             let waiting = scope.spawn(|| server.send(protocol, "POST", "/validate", &JSON, review));
             server.eventually("one is in flight", |server| server.metric("slicegate_requests_in_flight") == 1);
             let drained =
@@ -67,7 +67,7 @@ fn what_does_not_finish_is_dropped() {
     let server = &server;
     std::thread::scope(|scope| {
         let request = async {
-            let body = pod("u", "stuck", "{}");
+            let body = pod("u", "stuck", GPU);
             let headers = format!("content-type: application/json\r\ncontent-length: {}", body.len());
             let mut stream = server.tls(&[]).await;
             let request = format!("POST /validate?timeout=30s HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n{body}");

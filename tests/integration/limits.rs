@@ -7,7 +7,7 @@ use slicegate::server::Limits;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::namespaces::Namespaces;
-use crate::support::reviews::{of_size, plain_pod, pod};
+use crate::support::reviews::{GPU, of_size, plain_pod, pod};
 use crate::support::server::{Options, Protocol, TestServer};
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -136,7 +136,7 @@ fn requests_beyond_the_limit_are_told_to_try_again() {
     let limits = Limits { max_in_flight: 1, ..Limits::default() };
     let server = TestServer::start(Options { limits, namespaces: Some(source.clone()), ..Options::default() });
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| server.post("/validate", &[], pod("waiting", "gated", "{}")));
+        let waiting = scope.spawn(|| server.post("/validate", &[], pod("waiting", "gated", GPU)));
         server.eventually("one is in flight", |server| server.metric("slicegate_requests_in_flight") == 1);
         for protocol in [Protocol::Http1, Protocol::Http2] {
             // Large enough that the answer comes before the body was sent.

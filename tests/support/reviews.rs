@@ -1,5 +1,8 @@
 //! Reviews to send.
 
+/// A GPU of no pool: let through, once the labels of the Namespace are known.
+pub const GPU: &str = r#"{"nvidia.com/gpu":"1"}"#;
+
 /// A review of a new Pod without GPUs, which is let through.
 pub fn plain_pod(uid: &str) -> String {
     pod(uid, "team-blue", "{}")

@@ -7,7 +7,7 @@ use crate::policy::rules::Draft;
 pub(super) fn check(_scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     let class = &judged.class;
     // A word of the Namespace concerns only those for whom it would have counted.
-    let involved = !judged.demand.resources.is_empty() || !judged.placed_on.is_empty();
+    let involved = judged.is_involved();
     let unknown = class.unknown.iter().filter(|unknown| involved || unknown.in_object).map(|unknown| {
         let words = unknown.words.join(", ");
         Draft {
