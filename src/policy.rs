@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::json::Json;
-use crate::policy::decision::{Decision, Finding};
+use crate::policy::decision::{Action, Decision, Finding};
 use crate::policy::judge::{Judged, Scene};
 use crate::review::{Operation, Request};
+use crate::workload::kinds::MOST_TEMPLATES;
 
 pub mod decision;
 pub mod judge;
@@ -58,6 +59,7 @@ pub fn decide(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Fact
     // Sorting is stable: within an action the findings keep the order of the templates and of the rules.
     findings.sort_by_key(|finding| Reverse(finding.action));
     decision.findings = findings;
+    decision.refusal = too_many(&scene, &templates);
     match phase {
         Phase::Validate => decision.notes = templates.iter().flat_map(|judged| notes::notes(&scene, judged)).collect(),
         Phase::Mutate => {
@@ -87,6 +89,18 @@ fn is_judged(phase: Phase, request: &Request<'_>) -> bool {
     operation && matches!(request.sub_resource.as_ref(), "" | "ephemeralcontainers" | "resize")
 }
 
+/// An object with more templates than are judged is refused, unless it was there before.
+fn too_many(scene: &Scene<'_>, templates: &[Judged<'_>]) -> Option<String> {
+    let refused = templates.len() > MOST_TEMPLATES
+        && scene.old.len() <= MOST_TEMPLATES
+        && scene.config.enforcement == Action::Deny;
+    refused.then(|| {
+        format!(
+            "the object carries more than {MOST_TEMPLATES} templates of Pods, which is more than are judged; split it"
+        )
+    })
+}
+
 fn changes(scene: &Scene<'_>, templates: &[Judged<'_>]) -> Vec<decision::Change> {
     templates.iter().flat_map(|judged| mutation::changes(scene, judged)).collect()
 }
@@ -100,5 +114,33 @@ fn subject(request: &Request<'_>) -> String {
     match controller.and_then(|owner| Some((owner.text("kind")?, owner.text("name")?))) {
         Some((kind, name)) => format!("{subject}, made from the template of {kind} {name}, where it is to be mended"),
         None => subject,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::review;
+
+    fn refusal(operation: &str, templates: usize, old: usize, enforcement: Action) -> Option<String> {
+        let object = |count| format!(r#"{{"spec":{{"templates":[{}]}}}}"#, vec![r#"{"script":1}"#; count].join(","));
+        let body = format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"argoproj.io","kind":"Workflow"}},"operation":"{operation}","object":{},"oldObject":{}}}}}"#,
+            object(templates),
+            object(old)
+        );
+        let policy = Policy { config: Config { enforcement, ..Config::default() }, digest: String::new() };
+        let request = review::decode(body.as_bytes()).unwrap();
+        decide(Phase::Validate, &request, &policy, &Facts::default(), Timestamp::UNIX_EPOCH).refusal
+    }
+
+    #[test]
+    fn more_templates_than_are_judged_are_refused_once() {
+        let many = MOST_TEMPLATES + 1;
+        assert_eq!(refusal("CREATE", MOST_TEMPLATES, 0, Action::Deny), None);
+        assert!(refusal("CREATE", many, 0, Action::Deny).unwrap().contains("4096 templates"));
+        assert!(refusal("UPDATE", many, 1, Action::Deny).is_some());
+        assert_eq!(refusal("UPDATE", many, many, Action::Deny), None);
+        assert_eq!(refusal("CREATE", many, 0, Action::Warn), None);
     }
 }

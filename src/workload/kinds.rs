@@ -33,20 +33,25 @@ mod tests;
 /// are both large would cost their product.
 const SHARING: (usize, usize) = (256, 2 << 20);
 
+/// The most templates of one object. Nobody writes so many, and each takes a hundred times the memory of the few bytes that
+/// can stand for one.
+pub const MOST_TEMPLATES: usize = 4096;
+
 /// The longest name of a priority class. A text beyond it names none, and need not be carried to every template.
 const LONGEST_NAME: usize = 253;
 
-/// All templates of an object.
+/// All templates of an object, or one more than [`MOST_TEMPLATES`] of them.
 pub fn templates<'r>(group: &str, kind: &str, object: &'r Json<'r>, extra: &[ExtraKind]) -> Vec<Template<'r>> {
     let row = table::find(group, kind);
     let mut templates = row.map(|row| row.read(object)).unwrap_or_default();
     let mut further = extra.iter().filter(|further| further.group == group && further.kind == kind).peekable();
     if row.is_none() && further.peek().is_none() && !is_built_in(group) {
-        return shape::templates(object);
+        templates = shape::templates(object);
     }
     for further in further {
         add(&mut templates, object, further);
     }
+    templates.truncate(MOST_TEMPLATES.saturating_add(1));
     templates
 }
 

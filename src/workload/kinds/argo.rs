@@ -9,7 +9,7 @@ use crate::json::Json;
 use crate::workload::template::{container, empty, init_containers, pod_template};
 use crate::workload::{Container, Note, Placed, Role, Template};
 
-use super::{name_at, object_at, pattern, sharing};
+use super::{MOST_TEMPLATES, name_at, object_at, pattern, sharing};
 
 /// What a patch in the form of a text may do.
 const PATCH: &str = "names GPUs but cannot be judged before the Pod is made; the Pod itself will be";
@@ -106,6 +106,9 @@ struct Reader<'r> {
 impl<'r> Reader<'r> {
     /// Reads a template, and those that stand inline in it. Documents nest no deeper than the reader of JSON allows.
     fn walk(&mut self, piece: &Placed<'r>) {
+        if self.found.len() > MOST_TEMPLATES {
+            return;
+        }
         if makes_pod(piece.value) {
             let template = self.read(piece);
             self.found.push(template);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::tests::{check_places, fixtures};
 use crate::json;
-use crate::workload::kinds::{known, templates};
+use crate::workload::kinds::{MOST_TEMPLATES, known, templates};
 
 /// The keys on which the readers act, so that random objects get past their first step.
 const KEYS: &[&str] = &[
@@ -173,5 +173,33 @@ fn large_objects_take_time_by_their_length() {
         let found = templates(group, kind, &object, &[]);
         let took = start.elapsed();
         assert!(took < Duration::from_secs(10), "{kind} of {} bytes, {} templates: {took:?}", text.len(), found.len());
+    }
+}
+
+#[test]
+fn no_object_has_more_templates_than_that() {
+    let pod = r#"{"spec":{"containers":[{"name":"a","image":"b"}]}}"#;
+    let many = |one: String| vec![one; MOST_TEMPLATES + 10].join(",");
+    for (group, kind, object) in [
+        ("argoproj.io", "Workflow", format!(r#"{{"spec":{{"templates":[{}]}}}}"#, many(r#"{"script":1}"#.to_owned()))),
+        (
+            "ray.io",
+            "RayCluster",
+            format!(r#"{{"spec":{{"workerGroupSpecs":[{}]}}}}"#, many(format!(r#"{{"template":{pod}}}"#))),
+        ),
+        (
+            "batch.volcano.sh",
+            "Job",
+            format!(r#"{{"spec":{{"tasks":[{}]}}}}"#, many(format!(r#"{{"template":{pod}}}"#))),
+        ),
+        (
+            "argoproj.io",
+            "Experiment",
+            format!(r#"{{"spec":{{"templates":[{}]}}}}"#, many(format!(r#"{{"template":{pod}}}"#))),
+        ),
+        ("example.com", "Fleet", format!(r#"{{"spec":[{}]}}"#, many(pod.to_owned()))),
+    ] {
+        let object = json::parse(object.as_bytes()).unwrap();
+        assert_eq!(templates(group, kind, &object, &[]).len(), MOST_TEMPLATES + 1, "{kind}");
     }
 }

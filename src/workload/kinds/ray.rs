@@ -7,14 +7,15 @@ use crate::json::Json;
 use crate::workload::template::{container, pod_template};
 use crate::workload::{Placed, Role, Template};
 
-use super::{object_at, pattern};
+use super::{MOST_TEMPLATES, object_at, pattern};
 
 /// The head and the worker groups of a cluster's spec.
 pub(super) fn cluster<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Template<'r>> {
     let head = object_at(spec, "headGroupSpec").and_then(|head| group(object, &head));
     let head = head.map(|template| with_autoscaler(template, spec));
     let workers = pattern::written(spec, "workerGroupSpecs/*");
-    head.into_iter().chain(workers.iter().filter_map(|worker| group(object, worker))).collect()
+    let workers = workers.iter().filter_map(|worker| group(object, worker));
+    head.into_iter().chain(workers).take(MOST_TEMPLATES.saturating_add(1)).collect()
 }
 
 /// The cluster of a job's spec, and the Pod that submits the job to it.

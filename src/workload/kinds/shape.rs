@@ -4,6 +4,7 @@
 //! is the `spec` of an object with metadata, or of one that holds nothing else, that object is the PodTemplateSpec.
 //! Invariant: every value of the object is looked at once at most, and none deeper than [`DEEPEST`] steps.
 
+use super::MOST_TEMPLATES;
 use crate::json::{Json, Object};
 use crate::workload::path::{Path, Step};
 use crate::workload::template::{pod_spec, pod_template};
@@ -31,7 +32,7 @@ impl<'r> Search<'r> {
     fn look(&mut self, here: &Placed<'r>, parent: Option<&Placed<'r>>) {
         match here.value {
             Json::Object(members) => {
-                if is_pod_spec(here.value) {
+                if self.found.len() <= MOST_TEMPLATES && is_pod_spec(here.value) {
                     self.take(here, parent);
                 }
                 if here.path.steps().len() < DEEPEST {

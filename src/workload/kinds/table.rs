@@ -8,7 +8,7 @@ use crate::workload::path::Path;
 use crate::workload::template::pod_template;
 use crate::workload::{Placed, Template};
 
-use super::{argo, kserve, notebook, pattern, ray, spark, trainer, volcano};
+use super::{MOST_TEMPLATES, argo, kserve, notebook, pattern, ray, spark, trainer, volcano};
 
 /// One or several kinds of a group that are read in the same way.
 pub(super) struct Row {
@@ -39,7 +39,8 @@ impl Row {
     pub(super) fn read<'r>(&self, object: &'r Json<'r>) -> Vec<Template<'r>> {
         let root = Placed::new(Path::root(), object);
         let pieces = self.at.iter().flat_map(|pattern| pattern::written(&root, pattern));
-        let mut templates: Vec<_> = pieces.flat_map(|piece| (self.reader)(object, &piece)).collect();
+        let templates = pieces.flat_map(|piece| (self.reader)(object, &piece));
+        let mut templates: Vec<_> = templates.take(MOST_TEMPLATES.saturating_add(1)).collect();
         for template in &mut templates {
             template.declared_elsewhere |= self.declared_elsewhere;
         }

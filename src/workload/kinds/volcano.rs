@@ -6,7 +6,7 @@ use crate::json::Json;
 use crate::workload::template::pod_template;
 use crate::workload::{Placed, Template};
 
-use super::{name_at, pattern};
+use super::{MOST_TEMPLATES, name_at, pattern};
 
 /// The tasks of a Job's spec.
 pub(super) fn job<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Template<'r>> {
@@ -20,5 +20,5 @@ pub(super) fn job<'r>(object: &'r Json<'r>, spec: &Placed<'r>) -> Vec<Template<'
         }
         template
     };
-    tasks.map(task).collect()
+    tasks.map(task).take(MOST_TEMPLATES.saturating_add(1)).collect()
 }
