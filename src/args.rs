@@ -38,7 +38,7 @@ pub enum Verb {
       try it without a cluster; prints requests to send
   slicegate serve --offline --tls-cert tls.pem --tls-key tls-key.pem --config config.yaml --facts facts/
       judge by files alone
-  slicegate serve
+  slicegate serve --tls-cert tls.pem --tls-key tls-key.pem
       in a cluster")]
 pub struct Serve {
     /// Where reviews are answered, over TLS [default: 0.0.0.0:8443, or 127.0.0.1:8443 with --dev]
@@ -51,23 +51,11 @@ pub struct Serve {
     pub admin: Option<SocketAddr>,
 
     /// The certificate chain to serve, as PEM, the server's own certificate first
-    #[arg(
-        long,
-        env = "SLICEGATE_TLS_CERT",
-        value_name = "FILE",
-        requires = "tls_key",
-        required_if_eq("offline", "true")
-    )]
+    #[arg(long, env = "SLICEGATE_TLS_CERT", value_name = "FILE", requires = "tls_key", required_unless_present("dev"))]
     pub tls_cert: Option<PathBuf>,
 
     /// The certificate's private key, as PEM
-    #[arg(
-        long,
-        env = "SLICEGATE_TLS_KEY",
-        value_name = "FILE",
-        requires = "tls_cert",
-        required_if_eq("offline", "true")
-    )]
+    #[arg(long, env = "SLICEGATE_TLS_KEY", value_name = "FILE", requires = "tls_cert", required_unless_present("dev"))]
     pub tls_key: Option<PathBuf>,
 
     /// The configuration, as YAML, in place of the cluster's ConfigMap slicegate-config [default: one shared pool]
@@ -232,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_the_servers_own() {
-        let serve = serve(&[]).unwrap();
+        let serve = serve(&["--tls-cert", "a", "--tls-key", "b"]).unwrap();
         assert_eq!(serve.limits(), Limits::default());
         assert_eq!(
             (serve.listen().to_string(), serve.admin().to_string()),
@@ -255,6 +243,7 @@ mod tests {
     fn what_cannot_go_together_is_refused() {
         for flags in [
             &["--dev", "--offline"][..],
+            &[],
             &["--offline"],
             &["--tls-cert", "a"],
             &["--dev", "--kubeconfig", "k"],

@@ -154,6 +154,32 @@ pub fn decode(body: &[u8]) -> Result<Request<'_>, Refused> {
     }
 }
 
+/// The uid of a review, read no further than to it, for an answer to what there was no time to judge. The API server writes it
+/// before the objects.
+pub fn uid(body: &[u8]) -> Option<String> {
+    let mut reader = Reader::new(body).ok()?;
+    let halted = reader.each_member(|reader, key| {
+        if key != "request" {
+            return Ok(reader.skip()?);
+        }
+        let request = reader.each_member(|reader, key| match key.as_ref() {
+            "uid" => Err(Halt(Some(reader.value()?).and_then(|uid| uid.as_str().map(str::to_owned)))),
+            _ => Ok(reader.skip()?),
+        });
+        request.map(|_| ())
+    });
+    halted.err()?.0
+}
+
+/// Ends the reading of a body early: with the uid, or for a fault.
+struct Halt(Option<String>);
+
+impl From<JsonError> for Halt {
+    fn from(_: JsonError) -> Self {
+        Self(None)
+    }
+}
+
 /// What stops the reading of an envelope.
 enum Failure {
     Json(JsonError),

@@ -68,6 +68,10 @@ impl Default for Limits {
     }
 }
 
+/// The most large reviews that are judged at a time. The tree of one of 8 MiB may take 160 MiB, and the manifests give the
+/// process 512 MiB.
+const MAX_LARGE: usize = 2;
+
 /// What all parts of the server share.
 #[derive(Debug)]
 pub struct App {
@@ -78,7 +82,7 @@ pub struct App {
     namespaces: OnceLock<Arc<dyn NamespaceSource>>,
     /// How many bytes of bodies are held or expected.
     body_memory: AtomicUsize,
-    /// How many large reviews are judged at a time; they take a core each.
+    /// How many large reviews are judged at a time: half the cores, and no more than [`MAX_LARGE`].
     large: Arc<Semaphore>,
     /// What must hold before requests may come.
     pub readiness: Readiness,
@@ -94,6 +98,7 @@ impl App {
     /// An app that is ready as soon as every condition holds that is registered with [`App::readiness`].
     pub fn new(policy: Policy, facts: Facts, limits: Limits) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let large = cores.div_ceil(2).min(MAX_LARGE);
         let policy = Arc::new(policy);
         let metrics = Metrics::new();
         metrics.set_digest(&policy.digest);
@@ -103,7 +108,7 @@ impl App {
             changing: Mutex::new(()),
             namespaces: OnceLock::new(),
             body_memory: AtomicUsize::new(0),
-            large: Arc::new(Semaphore::new(cores.div_ceil(2))),
+            large: Arc::new(Semaphore::new(large)),
             readiness: Readiness::default(),
             metrics,
             limits,
@@ -125,12 +130,6 @@ impl App {
     /// What is known of the cluster.
     pub fn facts(&self) -> Arc<Facts> {
         self.facts.load_full()
-    }
-
-    /// Replaces all that is known of the cluster.
-    pub fn replace_facts(&self, facts: Facts) {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.facts.store(Arc::new(facts));
     }
 
     /// Takes in what a watch saw.

@@ -129,7 +129,8 @@ pub enum Spared {
     MirrorPod,
 }
 
-/// One change that mutation makes. All of them add; none removes or replaces what is there.
+/// One change that mutation makes. All of them add what is not there; only the word on where additions came from takes the
+/// place of an older one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Where, as a JSON pointer.

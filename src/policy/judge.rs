@@ -200,15 +200,20 @@ impl<'s> Judged<'s> {
         self.placed_on = all.iter().copied().filter(|place| !narrower(*place) && !of_demand(*place)).collect();
     }
 
-    /// Which of several pools with the same resource is meant: the one that placement forces, else the only one that it
-    /// does not contradict and that takes demand without placement.
+    /// Which of several pools with the same resource is meant: the one that placement forces, else the only one that it does
+    /// not keep the Pods from, else the one that takes demand without placement.
     fn meant(&self, config: &Config, facts: &Facts, candidates: &[usize]) -> Option<usize> {
-        let pools = || candidates.iter().filter_map(|place| Some((*place, config.pools.get(*place)?)));
         if let Some(forced) = candidates.iter().find(|place| self.placed_on.contains(place)) {
             return Some(*forced);
         }
         let fits = |pool: &Pool| self.placement.contradicts(&pool.node_selector, facts).is_none();
-        pools().find(|(_, pool)| pool.default && fits(pool)).map(|(place, _)| place)
+        let pools = candidates.iter().filter_map(|place| Some((*place, config.pools.get(*place)?)));
+        let fitting: Vec<(usize, &Pool)> = pools.filter(|(_, pool)| fits(pool)).collect();
+        let meant = match fitting.as_slice() {
+            [only] => Some(only),
+            several => several.iter().find(|(_, pool)| pool.default),
+        };
+        meant.map(|(place, _)| *place)
     }
 }
 

@@ -33,22 +33,25 @@ fn claims(scene: &Scene<'_>, judged: &Judged<'_>) -> Option<String> {
     })
 }
 
-/// A DaemonSet's controller reads the tolerations of its template before it makes Pods, so that injection comes too late.
+/// A DaemonSet's controller reads tolerations and nodeSelector of its template before it makes Pods, so that injection comes
+/// too late.
 fn daemon_set(scene: &Scene<'_>, judged: &Judged<'_>) -> Option<String> {
     if scene.request.kind.kind != "DaemonSet" {
         return None;
     }
     let [demand] = judged.pools.as_slice() else { return None };
-    let pool = scene.pool(demand.pool).filter(|pool| pool.inject.tolerations)?;
+    let pool = scene.pool(demand.pool)?;
     let spec = judged.template.levels.first()?;
-    let missing: Vec<String> =
-        missing_tolerations(spec, pool).into_iter().map(|wanted| to_value(wanted).to_string()).collect();
+    let mut missing = Vec::new();
+    if pool.inject.tolerations {
+        let tolerations: serde_json::Value = missing_tolerations(spec, pool).into_iter().map(to_value).collect();
+        missing.extend((tolerations != serde_json::json!([])).then(|| format!("tolerations: {tolerations}")));
+    }
+    let labels = &pool.node_selector;
+    if pool.inject.node_selector && !labels.is_empty() && !judged.placement.forces(labels, scene.facts) {
+        missing.push(format!("nodeSelector: {}", serde_json::json!(labels)));
+    }
     (!missing.is_empty()).then(|| {
-        format!(
-            "{}.tolerations: a DaemonSet needs the tolerations of pool {} in its template; add {}",
-            spec.path,
-            pool.name,
-            missing.join(", ")
-        )
+        format!("{}: a DaemonSet of pool {} needs in its template {}", spec.path, pool.name, missing.join(", "))
     })
 }

@@ -57,6 +57,23 @@ pub fn encode_unreadable(uid: &str, reason: &str) -> Vec<u8> {
     })
 }
 
+/// The answer to a request for which there was no time: the mutating call adds nothing, the validating one refuses unless
+/// it is told to let through.
+pub fn encode_unjudged(phase: Phase, uid: &str, let_through: bool, reason: &str) -> Vec<u8> {
+    if phase == Phase::Validate && !let_through {
+        return encode_unreadable(uid, reason);
+    }
+    write(&Response {
+        uid,
+        allowed: true,
+        status: None,
+        patch: None,
+        patch_type: None,
+        warnings: text::warnings(std::iter::once(reason.to_owned())),
+        audit_annotations: None,
+    })
+}
+
 /// One finding as its user reads it: `[rule-id] field.path: what; fix`.
 pub fn line(finding: &Finding) -> String {
     let field = if finding.field.is_empty() { String::new() } else { format!(" {}:", finding.field) };

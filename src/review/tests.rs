@@ -55,3 +55,12 @@ fn names_of_generated_objects_show_their_prefix() {
     let body = pod(r#"{"metadata":{"generateName":"embedder-"}}"#);
     assert_eq!(decode(body.as_bytes()).unwrap().shown_name(), "embedder-*");
 }
+
+#[test]
+fn the_uid_is_found_without_judging_the_rest() {
+    let broken = pod("{").replace("\"u\"", "\"u-7\"");
+    assert_eq!(uid(broken.as_bytes()), Some("u-7".to_owned()));
+    for body in [&b"{}"[..], b"[]", b"{\"request\":{}}", b"{\"request\":[]}", b"{\"request\":{\"uid\":7}}", b"\xff"] {
+        assert_eq!(uid(body), None);
+    }
+}

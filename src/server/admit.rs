@@ -22,7 +22,7 @@ use crate::facts::{Event, Facts, Labels};
 use crate::metrics::{Outcome, endpoint};
 use crate::policy::decision::{Action, Decision};
 use crate::policy::{self, Phase, Policy};
-use crate::review::response::{encode, encode_unreadable};
+use crate::review::response::{encode, encode_unjudged, encode_unreadable};
 use crate::review::{self, Refused, Request};
 
 /// From this size on a review is judged on a thread of its own, since it takes long enough to make others wait.
@@ -41,8 +41,7 @@ pub(super) async fn answer(app: &Arc<App>, phase: Phase, body: Bytes, deadline: 
         return judge(app, phase, &body, started, deadline).await;
     }
     let Ok(Ok(core)) = tokio::time::timeout_at(deadline, Arc::clone(&app.large).acquire_owned()).await else {
-        app.metrics.deadlines.inc();
-        return Err(Rejection::Deadline);
+        return late(app, phase, &body);
     };
     let (app, runtime) = (Arc::clone(app), Handle::current());
     let judged = move || {
@@ -51,6 +50,16 @@ pub(super) async fn answer(app: &Arc<App>, phase: Phase, body: Bytes, deadline: 
         runtime.block_on(judge(&app, phase, &body, started, deadline))
     };
     tokio::task::spawn_blocking(judged).await.unwrap_or(Err(Rejection::Panicked))
+}
+
+/// The answer to a large review that found no free core before its deadline.
+fn late(app: &App, phase: Phase, body: &[u8]) -> Result<Bytes, Rejection> {
+    app.metrics.deadlines.inc();
+    let uid = review::uid(body).ok_or(Rejection::Deadline)?;
+    let reason = "the deadline came before this large object could be judged; try again";
+    let let_through = app.policy().config.on_deadline == OnDeadline::Allow;
+    tracing::warn!(endpoint = endpoint(phase), uid, let_through, reason, "review");
+    Ok(encode_unjudged(phase, &uid, let_through, reason).into())
 }
 
 async fn judge(app: &App, phase: Phase, body: &[u8], started: Instant, deadline: Instant) -> Result<Bytes, Rejection> {

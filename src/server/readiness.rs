@@ -78,11 +78,6 @@ impl Condition {
             entry.reason = Some(reason.into());
         }
     }
-
-    /// The condition does not hold, and why.
-    pub fn fail(&self, reason: impl Into<String>) {
-        self.all.set(self.name, Some(reason.into()));
-    }
 }
 
 #[cfg(test)]
@@ -97,9 +92,10 @@ mod tests {
         tls.fulfil();
         assert!(!readiness.holds());
         assert_eq!(readiness.describe(), "[+]tls ok\n[-]nodes not listed yet\n");
+        nodes.explain("still not listed");
+        assert_eq!(readiness.describe(), "[+]tls ok\n[-]nodes still not listed\n");
         nodes.fulfil();
+        nodes.explain("too late");
         assert!(readiness.holds());
-        nodes.fail("the watch is gone");
-        assert!(!readiness.holds());
     }
 }
