@@ -76,7 +76,7 @@ async fn judge(app: &App, phase: Phase, body: &[u8], started: Instant, deadline:
         }
     };
     let (policy, facts) = (app.policy(), app.facts());
-    let found = if caught(app, || needs_namespace(phase, &request, &policy, &facts)).unwrap_or(true) {
+    let found = if caught(app, || needs_namespace(app, phase, &request, &policy, &facts)).unwrap_or(true) {
         namespace(app, &request, deadline).await
     } else {
         Found::Known
@@ -112,9 +112,12 @@ enum Found {
 
 /// Whether nobody knows the request's Namespace yet and its labels may matter. A workload without GPUs waits for nothing,
 /// and is refused for nothing that cannot be read.
-fn needs_namespace(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts) -> bool {
+fn needs_namespace(app: &App, phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts) -> bool {
     let name = request.namespace.as_ref();
-    !name.is_empty() && facts.namespace(name).is_none() && policy::reads_namespace(phase, request, policy, facts)
+    app.namespaces.get().is_some()
+        && !name.is_empty()
+        && facts.namespace(name).is_none()
+        && policy::reads_namespace(phase, request, policy, facts)
 }
 
 /// Reads the request's Namespace once.
