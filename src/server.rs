@@ -1,7 +1,7 @@
 //! The webhook server: what its parts share.
 //!
 //! What it does: holds the one [`App`] that the listener, the routes, the admin port and whoever watches the cluster have in
-//! common. [`listener`] accepts, [`routes`] speaks HTTP, [`admit`] answers one review, [`admin`] answers people and probes.
+//! common. [`listener`] accepts, [`routes`] speaks HTTP, [`admit`] answers one review, [`mod@admin`] answers people and probes.
 //!
 //! Invariant: policy and facts are replaced as a whole and never changed in place, so that one request sees one of each.
 
