@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::filter::Targets;
 
 use crate::duration;
 use crate::logging::Format;
@@ -95,8 +96,8 @@ pub struct Serve {
     pub log_format: Option<Format>,
 
     /// What is logged: a level, or levels of parts of the program, such as info,kube=debug
-    #[arg(long, env = "SLICEGATE_LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
-    pub log_level: String,
+    #[arg(long, env = "SLICEGATE_LOG_LEVEL", value_name = "LEVEL", value_parser = level, default_value = "info")]
+    pub log_level: Targets,
 
     #[command(flatten)]
     bounds: Bounds,
@@ -189,6 +190,10 @@ impl Serve {
     fn address(&self, port: u16) -> SocketAddr {
         (if self.dev { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED }, port).into()
     }
+}
+
+fn level(text: &str) -> Result<Targets, String> {
+    text.parse().map_err(|_| "write a level such as info, or levels of parts such as info,kube=debug".to_owned())
 }
 
 fn positive(text: &str) -> Result<Duration, String> {

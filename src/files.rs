@@ -70,9 +70,18 @@ pub fn read_facts(path: &Path) -> Result<Manifests, FileError> {
     facts(path, &Content::of(path)?)
 }
 
-/// Watches a configuration until told to stop.
-pub async fn watch_policy(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>, stop: CancellationToken) {
+/// Watches a configuration until told to stop. What was read from it before is in force from the first moment on.
+pub async fn watch_policy(
+    path: PathBuf,
+    first: Option<Policy>,
+    interval: Duration,
+    sink: Arc<dyn Sink>,
+    stop: CancellationToken,
+) {
     let mut configuration = Configuration::new(path.display().to_string(), sink);
+    if let Some(first) = first {
+        configuration.accept(first);
+    }
     poll(path, Content::of_file, interval, stop, |content| match content.and_then(Content::into_text) {
         Ok(text) => configuration.offer(&text),
         Err(Unreadable { why, .. }) => configuration.reject(&why),

@@ -54,13 +54,15 @@ pub enum JsonError {
         offset: usize,
     },
     /// One object has the same key twice.
-    #[error("the key {key:?} stands twice in one object, and readers disagree on which of the two counts")]
+    #[error(
+        "the key {key:?} stands twice in one object, and readers disagree on which of the two counts; write it once"
+    )]
     Duplicate {
         /// The key.
         key: String,
     },
     /// Arrays and objects nest deeper than [`MAX_DEPTH`].
-    #[error("arrays and objects nest deeper than {MAX_DEPTH} levels")]
+    #[error("arrays and objects nest deeper than {MAX_DEPTH} levels, which is more than is judged")]
     TooDeep,
 }
 

@@ -42,8 +42,7 @@ impl Log {
 ///
 /// # Errors
 /// Where the filter cannot be read, or a log runs already.
-pub fn start(format: Format, filter: &str) -> anyhow::Result<Log> {
-    let filter: Targets = filter.parse().with_context(|| format!("log level {filter:?} cannot be read"))?;
+pub fn start(format: Format, filter: Targets) -> anyhow::Result<Log> {
     let writer = Writer::start(std::io::stdout()).context("cannot start the log's thread")?;
     let lines = Lines { format, sink: writer.sink() };
     tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().context("a log runs already")?;

@@ -132,6 +132,7 @@ impl Metrics {
             None => "",
             Some(Spared::Exempted(_)) => "exempted",
             Some(Spared::Existing) => "existing",
+            Some(Spared::Kept) => "kept",
             Some(Spared::MirrorPod) => "mirror-pod",
         };
         let labels = [("rule", finding.rule.as_str()), ("action", finding.action.as_str()), ("spared", spared)];

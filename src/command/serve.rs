@@ -30,7 +30,7 @@ const FACTS: [Watched; 3] = [Watched::Namespaces, Watched::Nodes, Watched::Prior
 
 /// Serves until a signal ends it.
 pub(super) fn run(options: &Serve) -> anyhow::Result<ExitCode> {
-    let log = logging::start(options.log_format(), &options.log_level)?;
+    let log = logging::start(options.log_format(), options.log_level.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let code = runtime.block_on(serve(options, &log));
     // What a second signal cut off is not waited for.
@@ -121,8 +121,9 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::R
     let sink: Arc<dyn Sink> = Arc::new(Following::new(Arc::clone(app), &[facts, configuration].concat()));
     let stop = app.shutdown.aborting();
     if let Some(path) = options.config.clone() {
-        app.replace_policy(files::read_policy(&path)?);
-        let watch = files::watch_policy(path, files::INTERVAL, Arc::clone(&sink), stop.clone());
+        let first = files::read_policy(&path)?;
+        app.replace_policy(first.clone());
+        let watch = files::watch_policy(path, Some(first), files::INTERVAL, Arc::clone(&sink), stop.clone());
         tasks.spawn("the watch of --config", watch.map(Ok));
     }
     if let Some(path) = options.facts.clone() {

@@ -76,7 +76,8 @@ impl Configuration {
         self.problem = Some(problem);
     }
 
-    fn accept(&mut self, policy: Policy) {
+    /// Something good is in force from now on.
+    pub fn accept(&mut self, policy: Policy) {
         if self.current.as_ref() != Some(&policy.digest) {
             info!(origin = self.origin, digest = policy.digest, "Configuration in force");
             self.current = Some(policy.digest.clone());

@@ -44,7 +44,7 @@ impl Scene {
         let folder = TempDir::new().unwrap();
         prepare(folder.path());
         let (sink, record) = recorder();
-        let watch = watch_policy(folder.path().join("config.yaml"), SOON, sink, CancellationToken::new());
+        let watch = watch_policy(folder.path().join("config.yaml"), None, SOON, sink, CancellationToken::new());
         Self { folder, record, task: tokio::spawn(watch) }
     }
 
@@ -203,7 +203,7 @@ async fn a_watch_stops_when_told() {
     let stop = CancellationToken::new();
     let (sink, mut record) = recorder();
     let missing = TempDir::new().unwrap().path().join("config.yaml");
-    let task = tokio::spawn(watch_policy(missing, Duration::from_hours(1), Arc::clone(&sink), stop.clone()));
+    let task = tokio::spawn(watch_policy(missing, None, Duration::from_hours(1), Arc::clone(&sink), stop.clone()));
     assert!(matches!(record.next().await, Told::Configuration(Some(_))));
     stop.cancel();
     task.await.unwrap();

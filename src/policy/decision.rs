@@ -125,6 +125,8 @@ pub enum Spared {
     Exempted(String),
     /// The object had it before, and the request makes no new Pods that carry it.
     Existing,
+    /// A controller made it for what exists, and `existing: Keep` lets that go on.
+    Kept,
     /// A mirror Pod stands for a static one, which runs whether its mirror is refused or not.
     MirrorPod,
 }

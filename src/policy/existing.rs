@@ -95,8 +95,10 @@ fn spared(scene: &Scene<'_>, rule: RuleId, identity: &str, past: &Past, now: Tim
     let known = past.known.contains(identity);
     // A closed pool takes no new Pods, whoever makes them and whatever was there.
     let keeps = scene.config.existing == Existing::Keep && rule != RuleId::PoolOpen;
-    let spares = (known && (keeps || !past.makes_pods)) || (keeps && scene.by_controller);
-    spares.then_some(Spared::Existing)
+    if known && (keeps || !past.makes_pods) {
+        return Some(Spared::Existing);
+    }
+    (keeps && scene.by_controller).then_some(Spared::Kept)
 }
 
 fn is_mirror(scene: &Scene<'_>) -> bool {

@@ -78,7 +78,11 @@ pub fn encode_unjudged(phase: Phase, uid: &str, let_through: bool, reason: &str)
 pub fn line(finding: &Finding) -> String {
     let field = if finding.field.is_empty() { String::new() } else { format!(" {}:", finding.field) };
     // Before the message, since a warning may be cut behind it.
-    let before = if finding.spared == Some(Spared::Existing) { " (was there before)" } else { "" };
+    let before = match finding.spared {
+        Some(Spared::Existing) => " (was there before)",
+        Some(Spared::Kept) => " (made for what exists)",
+        _ => "",
+    };
     format!("[{}]{field}{before} {}; {}", finding.rule, finding.message, finding.fix)
 }
 
@@ -170,7 +174,12 @@ fn refusal<'a>(request: &'a Request<'_>, decision: &Decision) -> Status<'a> {
 }
 
 fn warnings(decision: &Decision) -> Vec<String> {
-    let findings = decision.of(Action::Warn).map(line);
+    let findings = decision.of(Action::Warn).flat_map(|finding| {
+        let whole = line(finding);
+        // What does not fit into one warning is cut, and the remedy stands at its end: it gets one of its own then.
+        let remedy = (whole.chars().count() > text::MAX_WARNING).then(|| format!("[{}] {}", finding.rule, finding.fix));
+        std::iter::once(whole).chain(remedy)
+    });
     text::warnings(findings.chain(decision.notes.iter().cloned()))
 }
 

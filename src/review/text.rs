@@ -10,7 +10,7 @@ const MAX_MESSAGE: usize = 4096;
 /// The most characters of one line, or of one text.
 const MAX_LINE: usize = 1024;
 /// The most characters of one warning; the API server cuts at 256.
-const MAX_WARNING: usize = 255;
+pub(super) const MAX_WARNING: usize = 255;
 /// The most characters of all warnings; the API server drops what comes after 4,096.
 const MAX_WARNINGS: usize = 4096;
 /// Room for the sentence that says what was left out.

@@ -20,7 +20,7 @@ use super::routes::Rejection;
 use crate::config::OnDeadline;
 use crate::facts::{Event, Facts, Labels};
 use crate::metrics::{Outcome, endpoint};
-use crate::policy::decision::{Action, Decision};
+use crate::policy::decision::{Action, Decision, Spared};
 use crate::policy::{self, Phase, Policy};
 use crate::review::response::{encode, encode_unjudged, encode_unreadable};
 use crate::review::{self, Refused, Request};
@@ -208,11 +208,20 @@ fn report(app: &App, phase: Phase, request: &Request<'_>, decision: &Decision, o
         user = request.user.name.as_ref(),
         verdict = outcome.as_str(),
         rules = %Rules(decision),
+        exemption = exemption(decision),
         reason = decision.refusal,
         dry_run = request.dry_run,
         duration = seconds,
         "review"
     );
+}
+
+/// Why a finding was let through, where an exemption did.
+fn exemption(decision: &Decision) -> Option<&str> {
+    decision.findings.iter().find_map(|finding| match &finding.spared {
+        Some(Spared::Exempted(reason)) => Some(reason.as_str()),
+        _ => None,
+    })
 }
 
 /// The rules that found something, each with its action and once.

@@ -35,6 +35,8 @@ pub struct Unknown {
     pub source: String,
     /// The value found.
     pub found: String,
+    /// Whether it is a string, as a label's value has to be.
+    pub is_text: bool,
     /// Whether it stands in the object, and not on its Namespace.
     pub in_object: bool,
     /// The words that are allowed.
@@ -158,9 +160,10 @@ fn understand(
     }
     let found = match value {
         Json::String(text) => text.to_string(),
-        other => format!("{} (not a string)", spelling(other)),
+        other => spelling(other),
     };
-    class.unknown.push(Unknown { key: key.to_owned(), source, found, in_object, words });
+    let is_text = value.as_str().is_some();
+    class.unknown.push(Unknown { key: key.to_owned(), source, found, is_text, in_object, words });
     None
 }
 

@@ -266,7 +266,7 @@ fn what_cannot_start_says_why() {
         (&["--tls-key", "key.pem", "--config", "none.yaml"], 1, "none.yaml"),
         (&["--tls-key", "key.pem", "--config", "bad.yaml"], 1, "bad.yaml"),
         (&["--tls-key", "key.pem", "--listen", &taken], 1, &taken),
-        (&["--tls-key", "key.pem", "--log-level", "=x="], 1, "log level"),
+        (&["--tls-key", "key.pem", "--log-level", "=x="], 2, "--log-level"),
         (&["--tls-key", "key.pem", "--max-body", "8MB"], 2, "--max-body"),
         (&[], 2, "--tls-key"),
         (&["--nonsense"], 2, "--nonsense"),

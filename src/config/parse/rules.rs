@@ -37,11 +37,7 @@ pub(super) fn unknown(id: &str) -> String {
 fn rule(key: &Key<'_>) -> Option<RuleId> {
     let rule = RuleId::ALL.into_iter().find(|rule| rule.as_str() == key.text);
     if rule.is_none() {
-        key.mistake(&if key.text.contains('/') {
-            "the action of a Rego policy stands at its ConfigMap, in the annotation slicegate.io/action".to_owned()
-        } else {
-            unknown(key.text)
-        });
+        key.mistake(&unknown(key.text));
     }
     rule
 }

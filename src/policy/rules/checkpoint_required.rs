@@ -17,14 +17,26 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     }
     let key = scene.config.checkpoint_label.as_str();
     let wanted = &judged.template.label_path;
+    let words =
+        "\"true\" if it resumes from checkpoints, stateless if a failed attempt can be retried without losing data";
+    let remedy = match declared {
+        Some(declared) if declared.in_object => format!("change this to {words}"),
+        _ => format!("add to {wanted} the label {key}: {words}"),
+    };
     let demanding = judged.pools.iter().filter_map(|demand| Some((demand, scene.pool(demand.pool)?)));
     demanding
         .filter(|(_, pool)| pool.requires_checkpoint)
         .map(|(demand, pool)| {
             let resources = listed(&demand.resources);
             let (field, found, what) = match declared {
-                Some(declared) => (declared.source.clone(), "false", "declares that it keeps no checkpoints".to_owned()),
-                None => (format!("{wanted}[{key}]"), "", format!("does not declare its checkpoints ({key}){}", misplaced(judged))),
+                Some(declared) => {
+                    (declared.source.clone(), "false", "declares that it keeps no checkpoints".to_owned())
+                }
+                None => (
+                    format!("{wanted}[{key}]"),
+                    "",
+                    format!("does not declare its checkpoints ({key}){}", misplaced(judged)),
+                ),
             };
             Draft {
                 rule: RuleId::CheckpointRequired,
@@ -32,9 +44,7 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
                 found: found.to_owned(),
                 wanted: Some("true or stateless".to_owned()),
                 message: format!("the workload asks for {resources} of pool {} and {what}", pool.name),
-                fix: format!(
-                    "add to {wanted} the label {key}: \"true\" if it resumes from checkpoints, stateless if a failed attempt can be retried without losing data; else use an exclusive GPU"
-                ),
+                fix: format!("{remedy}; else use an exclusive GPU"),
                 about: format!("{}={found}", pool.name),
             }
         })

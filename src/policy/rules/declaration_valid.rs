@@ -15,7 +15,11 @@ pub(super) fn check(_scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
             field: unknown.source.clone(),
             found: unknown.found.clone(),
             wanted: Some(unknown.words.join(" or ")),
-            message: format!("{} is {:?}, which is none of the words {words}", unknown.key, unknown.found),
+            message: if unknown.is_text {
+                format!("{} is {:?}, which is none of the words {words}", unknown.key, unknown.found)
+            } else {
+                format!("{} is {}, which is no string", unknown.key, unknown.found)
+            },
             fix: format!("use one of {words}, as a quoted string"),
             about: format!("{}={}", unknown.key, unknown.found),
         }

@@ -11,12 +11,14 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     let refusing =
         judged.concerned().filter_map(|place| scene.pool(place).filter(|pool| !pool.admits_latency_critical));
     let label = &scene.config.latency_label;
-    let declared = judged.class.latency.as_ref().is_some_and(|declared| declared.word == "critical");
-    let fix = if declared {
-        format!("use an exclusive GPU, or declare {label}: tolerant if slow answers harm nobody")
-    } else {
-        "use an exclusive GPU, or another priority class if slow answers harm nobody".to_owned()
+    let critical = judged.class.latency.as_ref().filter(|declared| declared.word == "critical");
+    let declared = critical.is_some();
+    let remedy = match critical {
+        Some(declared) if declared.in_object => "change this to tolerant".to_owned(),
+        Some(_) => format!("label the workload {label}: tolerant"),
+        None => "use another priority class".to_owned(),
     };
+    let fix = format!("use an exclusive GPU, or {remedy} if slow answers harm nobody");
     refusing
         .map(|pool| {
             let asked: Vec<&str> = judged.pool_resources().collect();

@@ -13,7 +13,7 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
         drafts.extend(elsewhere(scene, judged));
     }
     let unclear = judged.ambiguous.iter().filter_map(|place| judged.demand.resources.get(*place));
-    drafts.extend(unclear.map(|demand| ambiguous(scene, demand)));
+    drafts.extend(unclear.map(|demand| unplaced(scene, judged, demand).unwrap_or_else(|| ambiguous(scene, demand))));
     drafts
 }
 
@@ -63,6 +63,32 @@ fn elsewhere(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
         }
     }
     drafts
+}
+
+/// Demand that could mean several pools, while the placement keeps the Pod from all of them.
+fn unplaced(scene: &Scene<'_>, judged: &Judged<'_>, demand: &ResourceDemand<'_>) -> Option<Draft> {
+    let mut contradictions = Vec::new();
+    let mut pools = Vec::new();
+    for place in scene.config.pools_of_resource(demand.resource) {
+        let pool = scene.pool(place)?;
+        contradictions.push(judged.placement.contradicts(&pool.node_selector, scene.facts)?);
+        pools.push(format!("{} ({})", pool.name, shown_labels(scene, place)));
+    }
+    let contradiction = contradictions.into_iter().next()?;
+    Some(Draft {
+        rule: RuleId::PlacementMatchesPool,
+        message: format!(
+            "{:?} keeps the Pod from every node of the pools {}, to one of which {} leads",
+            contradiction.found,
+            listed(&pools),
+            demand.resource
+        ),
+        fix: "place the Pod on the pool that is meant".to_owned(),
+        about: format!("unplaced={}={}", demand.resource, contradiction.found),
+        wanted: None,
+        field: contradiction.field,
+        found: contradiction.found,
+    })
 }
 
 fn ambiguous(scene: &Scene<'_>, demand: &ResourceDemand<'_>) -> Draft {

@@ -33,6 +33,7 @@ fn container(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>, ask: &As
     let limit = pool.per_container.unwrap_or(u64::MAX);
     let who = judged.asker(ask.asker);
     let spelled = ask.spelling();
+    let count = if ask.count == u128::MAX { "more than can be counted".to_owned() } else { ask.count.to_string() };
     let written = if spelled == ask.count.to_string() { String::new() } else { format!(" (written {spelled:?})") };
     Draft {
         rule: RuleId::ShareLimit,
@@ -40,8 +41,7 @@ fn container(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>, ask: &As
         found: spelled,
         wanted: Some(limit.to_string()),
         message: format!(
-            "{who} asks for {}{written} of {}, and pool {} allows {limit} per container",
-            ask.count,
+            "{who} asks for {count}{written} of {}, and pool {} allows {limit} per container",
             listed(&demand.resources),
             pool.name
         ),
