@@ -7,7 +7,7 @@
 //!
 //! The pure core decides from its arguments alone:
 //!
-//! - [`json`]: JSON text as an exact tree; [`quantity`]: Kubernetes quantities, exactly.
+//! - [`json`]: JSON text as an exact tree; [`quantity`]: Kubernetes quantities, exactly; `names`: what is a name.
 //! - [`review`]: bytes to a request; a decision to bytes, its patch tried before it is sent.
 //! - [`workload`]: one normal form for every kind that carries Pod templates: where they stand, what they demand, declare and
 //!   where they may run.
@@ -40,6 +40,7 @@ pub mod files;
 pub mod json;
 pub mod logging;
 pub mod metrics;
+mod names;
 pub mod policy;
 pub mod quantity;
 pub mod review;

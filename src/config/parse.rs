@@ -156,7 +156,7 @@ fn declarations(fields: &Fields<'_>, config: &mut Config) {
     };
     let (latency, checkpoint) = (fields.get("latency"), fields.get("checkpoint"));
     for (value, key) in [(&latency, &mut config.latency_label), (&checkpoint, &mut config.checkpoint_label)] {
-        if let Some(text) = value.as_ref().and_then(|value| value.checked("a label key", names::label_key)) {
+        if let Some(text) = value.as_ref().and_then(|value| value.checked("a label key", crate::names::label_key)) {
             text.clone_into(key);
         }
     }

@@ -6,6 +6,7 @@
 
 use crate::facts::{Facts, Labels};
 use crate::json::{Json, Object};
+use crate::names;
 use crate::workload::path::Path;
 use crate::workload::{Placed, Template};
 
@@ -212,7 +213,7 @@ fn read_term<'r>(term: &Placed<'r>) -> Term<'r> {
 }
 
 fn read_expression<'r>(expression: &'r Json<'r>) -> Option<Requirement<'r>> {
-    let key = expression.text("key").filter(|key| is_label_key(key))?;
+    let key = expression.text("key").filter(|key| names::label_key(key).is_ok())?;
     let values = values(expression)?;
     let test = match (expression.text("operator")?, values.as_slice()) {
         ("In", [_, ..]) => Test::In(values),
@@ -223,7 +224,8 @@ fn read_expression<'r>(expression: &'r Json<'r>) -> Option<Requirement<'r>> {
         ("Lt", [bound]) => Test::Below(parse_int(bound)?),
         _ => return None,
     };
-    let labels = expression.list("values").iter().filter_map(Json::as_str).all(is_label_value);
+    let labels =
+        expression.list("values").iter().filter_map(Json::as_str).all(|value| names::label_value(value).is_ok());
     labels.then_some(Requirement { on: On::Label(key), test })
 }
 
@@ -247,96 +249,5 @@ fn parse_int(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// A qualified name of Kubernetes: an optional DNS subdomain and a slash before a name of at most 63 characters.
-pub fn is_label_key(key: &str) -> bool {
-    let (prefix, name) = match key.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    prefix.is_none_or(is_subdomain) && !name.is_empty() && is_label_value(name)
-}
-
-/// At most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends; or nothing.
-pub fn is_label_value(value: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = value.as_bytes();
-    bytes.is_empty() || (bytes.len() <= 63 && ends(bytes.first()) && ends(bytes.last()) && value.bytes().all(inner))
-}
-
-fn is_subdomain(text: &str) -> bool {
-    let label = |label: &str| {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.bytes().all(inner)
-    };
-    text.len() <= 253 && text.split('.').all(label)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::facts::Event;
-    use crate::json;
-    use crate::workload::template::pod_template;
-
-    fn labels(pairs: &[(&str, &str)]) -> Labels {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    }
-
-    fn with<T>(spec: &str, ask: impl Fn(&Placement<'_>) -> T) -> T {
-        let text = format!(r#"{{"spec":{spec}}}"#);
-        let pod = json::parse(text.as_bytes()).unwrap();
-        ask(&Placement::of(&pod_template(&pod, &Placed::new(Path::root(), &pod))))
-    }
-
-    fn affinity(expressions: &[&str]) -> String {
-        let terms: Vec<_> = expressions.iter().map(|e| format!(r#"{{"matchExpressions":[{e}]}}"#)).collect();
-        let key = "requiredDuringSchedulingIgnoredDuringExecution";
-        format!(r#"{{"affinity":{{"nodeAffinity":{{"{key}":{{"nodeSelectorTerms":[{}]}}}}}}}}"#, terms.join(","))
-    }
-
-    const SHARED: &str = r#"{"key":"gpu-mode","operator":"In","values":["shared"]}"#;
-    const EITHER: &str = r#"{"key":"gpu-mode","operator":"In","values":["shared","exclusive"]}"#;
-    const NOT: &str = r#"{"key":"gpu-mode","operator":"NotIn","values":["shared"]}"#;
-    const ZONE: &str = r#"{"key":"zone","operator":"Exists"}"#;
-
-    #[test]
-    fn what_forces_a_pool_and_what_contradicts_it() {
-        let pool = labels(&[("gpu-mode", "shared")]);
-        let facts = Event::Node("n1".to_owned(), labels(&[("gpu-mode", "exclusive")]));
-        let facts = Facts::default().after(facts).unwrap();
-        for (spec, forces, contradicts) in [
-            ("{}".to_owned(), false, false),
-            (r#"{"nodeSelector":{"gpu-mode":"shared"}}"#.to_owned(), true, false),
-            (r#"{"nodeSelector":{"gpu-mode":"exclusive"}}"#.to_owned(), false, true),
-            (r#"{"nodeName":"n1"}"#.to_owned(), false, true),
-            (r#"{"nodeName":"n2"}"#.to_owned(), false, false),
-            (affinity(&[SHARED]), true, false),
-            (affinity(&[SHARED, ZONE]), false, false),
-            (affinity(&[EITHER]), false, false),
-            (affinity(&[NOT]), false, true),
-            (affinity(&[NOT, ZONE]), false, false),
-            (affinity(&[]), false, true),
-        ] {
-            assert_eq!(with(&spec, |p| p.forces(&pool, &facts)), forces, "forces {spec}");
-            assert_eq!(with(&spec, |p| p.contradicts(&pool, &facts).is_some()), contradicts, "contradicts {spec}");
-        }
-    }
-
-    #[test]
-    fn matching_follows_kubernetes() {
-        let node = labels(&[("cards", "4"), ("zone", "a")]);
-        for (expression, expected) in [
-            (r#"{"key":"cards","operator":"Gt","values":["3"]}"#, true),
-            (r#"{"key":"cards","operator":"Gt","values":["4"]}"#, false),
-            (r#"{"key":"zone","operator":"Lt","values":["4"]}"#, false),
-            (r#"{"key":"none","operator":"NotIn","values":["x"]}"#, true),
-            (r#"{"key":"none","operator":"DoesNotExist"}"#, true),
-            (r#"{"key":"zone","operator":"In","values":[]}"#, false),
-            (r#"{"key":"zone","operator":"Unheard","values":["a"]}"#, false),
-            (r#"{"key":"zone","operator":"In","values":["a","-"]}"#, false),
-        ] {
-            assert_eq!(with(&affinity(&[expression]), |p| p.matches("n", &node)), expected, "{expression}");
-        }
-    }
-}
+mod tests;

@@ -30,7 +30,7 @@ fn shown(path: &Path) -> String {
 }
 
 /// The modules of the pure core, each a file and perhaps a folder.
-const PURE: [&str; 7] = ["json", "quantity", "workload", "facts", "config", "policy", "review"];
+const PURE: [&str; 8] = ["json", "names", "quantity", "workload", "facts", "config", "policy", "review"];
 
 /// What the pure core must not name: the world outside of its arguments.
 const IMPURE: [&str; 16] = [

@@ -4,7 +4,6 @@
 
 use super::super::{Pool, Toleration};
 use super::globs::MOST;
-use super::names;
 use super::value::{Fields, Value};
 
 /// Reads `nodes` into the pool.
@@ -26,12 +25,12 @@ fn read_selector(value: &Value<'_>, pool: &mut Pool) {
             key.mistake("the selector is a nodeSelector; write the labels themselves, such as {gpu-mode: shared}");
             continue;
         }
-        if let Err(why) = names::label_key(key.text) {
+        if let Err(why) = crate::names::label_key(key.text) {
             key.mistake(&format!("the key is not a label key: {why}"));
         }
         if value.is_null() {
             key.mistake("the label has no value; write \"\" for the empty one");
-        } else if let Some(text) = value.checked("a label value", names::label_value) {
+        } else if let Some(text) = value.checked("a label value", crate::names::label_value) {
             pool.node_selector.insert(key.text.to_owned(), text.to_owned());
         }
     }
@@ -65,7 +64,7 @@ fn read_toleration(fields: &Fields<'_>) -> Toleration {
         Some(operator) => operator.word(&[("Exists", true), ("Equal", false)]),
     };
     let value = fields.get("value").and_then(|value| {
-        let text = value.checked("a taint's value", names::label_value)?;
+        let text = value.checked("a taint's value", crate::names::label_value)?;
         if exists == Some(true) && !text.is_empty() {
             value.mistake("with operator Exists there is no value; leave it out, or write operator: Equal");
         }
@@ -90,7 +89,7 @@ fn no_mistake_in(fields: &Fields<'_>, name: &str) -> bool {
 }
 
 fn key_or_empty(text: &str) -> Result<(), String> {
-    if text.is_empty() { Ok(()) } else { names::label_key(text) }
+    if text.is_empty() { Ok(()) } else { crate::names::label_key(text) }
 }
 
 fn effect(fields: &Fields<'_>) -> &'static str {

@@ -56,7 +56,7 @@ const FIELDS: [&str; 9] = ["name", "sharing", "state", "resources", "nodes", "li
 
 fn name<'t>(fields: &Fields<'t>) -> Option<(Value<'t>, &'t str)> {
     let value = fields.require("name", "a pool needs a name that messages can use")?;
-    let name = value.checked("a pool's name", names::dns_label)?;
+    let name = value.checked("a pool's name", crate::names::dns_label)?;
     Some((value, name))
 }
 
