@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use crate::config::{Config, Pool};
 use crate::facts::Facts;
 use crate::json::Json;
+use crate::policy::decision::{Action, RuleId};
 use crate::review::{Operation, Request};
 use crate::workload::class::{self, Class};
 use crate::workload::demand::{self, Ask, Asker, Demand};
@@ -148,21 +149,27 @@ fn judge<'s>(
     let placed_on: Vec<usize> =
         places.filter(|(_, pool)| placement.forces(&pool.node_selector, facts)).map(|(place, _)| place).collect();
     let mut judged = Judged { template, demand, class, placement, pools: Vec::new(), ambiguous: Vec::new(), placed_on };
-    judged.find_pools(config, facts);
+    judged.find_pools(config, facts, namespace);
     judged.settle_placement(config);
     judged
 }
 
 impl<'s> Judged<'s> {
-    fn find_pools(&mut self, config: &'s Config, facts: &Facts) {
+    fn find_pools(&mut self, config: &'s Config, facts: &Facts, namespace: &str) {
+        let action = config.action(RuleId::PlacementMatchesPool, namespace).min(config.enforcement);
+        let doubt_is_refused = action == Action::Deny;
         for (place, demand) in self.demand.resources.iter().enumerate() {
             let candidates: Vec<usize> = config.pools_of_resource(demand.resource).collect();
             let pool = match candidates.as_slice() {
                 [] => continue,
                 [pool] => *pool,
                 several => {
-                    let Some(pool) = self.meant(config, facts, several) else {
+                    let meant = self.meant(config, facts, several);
+                    if meant.is_none() {
                         self.ambiguous.push(place);
+                    }
+                    // Where the doubt itself is not refused, it is no way around the rules of the strictest pool.
+                    let Some(pool) = meant.or_else(|| strictest(config, several).filter(|_| !doubt_is_refused)) else {
                         continue;
                     };
                     pool
@@ -215,6 +222,16 @@ impl<'s> Judged<'s> {
         };
         meant.map(|(place, _)| *place)
     }
+}
+
+/// The pool with the tightest limits and the most demands.
+fn strictest(config: &Config, candidates: &[usize]) -> Option<usize> {
+    let limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+    let pools = candidates.iter().filter_map(|place| Some((*place, config.pools.get(*place)?)));
+    let strictest = pools.min_by_key(|(_, pool)| {
+        (limit(pool.per_container), limit(pool.per_pod), !pool.requires_checkpoint, pool.admits_latency_critical)
+    });
+    strictest.map(|(place, _)| place)
 }
 
 impl PoolDemand<'_> {

@@ -20,7 +20,7 @@ pub const INJECTED: &str = "slicegate.io/injected";
 /// The changes to one template.
 pub(crate) fn changes(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Change> {
     let [demand] = judged.pools.as_slice() else { return Vec::new() };
-    let Some(pool) = scene.pool(demand.pool) else { return Vec::new() };
+    let Some(pool) = scene.pool(demand.pool).filter(|_| judged.ambiguous.is_empty()) else { return Vec::new() };
     // Only where the fields of the Pod stand in one place can adding to that place not hide another one.
     let [spec] = judged.template.levels.as_slice() else { return Vec::new() };
     if judged.template.aliases.iter().any(|(field, _)| matches!(*field, "tolerations" | "nodeSelector")) {
