@@ -207,6 +207,12 @@ impl Config {
         pools.chain(&self.gpu_resources).any(|glob| glob.matches(resource))
     }
 
+    /// What is answered when the deadline comes before the verdict. Where nothing is refused for a finding, nothing is for the
+    /// lack of one either.
+    pub fn at_deadline(&self) -> OnDeadline {
+        if self.enforcement == Action::Deny { self.on_deadline } else { OnDeadline::Allow }
+    }
+
     /// The action of a rule in a namespace, before `enforcement` caps it.
     pub fn action(&self, rule: RuleId, namespace: &str) -> Action {
         let settings = self.rules.get(&rule);

@@ -73,9 +73,12 @@ pub fn decide(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Fact
 }
 
 /// Whether the verdict may depend on the labels of the request's Namespace. They are the class of what asks for GPUs or is
-/// placed on a pool, and nothing else reads them.
+/// placed on a pool and does not declare all of it by itself; nothing else reads them.
 pub fn reads_namespace(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts) -> bool {
-    is_judged(phase, request) && Scene::new(&policy.config, facts, request).judge().iter().any(Judged::is_involved)
+    is_judged(phase, request) && {
+        let open = |judged: &Judged<'_>| judged.is_involved() && judged.class.is_open();
+        Scene::new(&policy.config, facts, request).judge().iter().any(open)
+    }
 }
 
 /// Whether a rule could have anything to say: objects that are made or changed, and the two subresources that change a

@@ -57,7 +57,7 @@ fn late(app: &App, phase: Phase, body: &[u8]) -> Result<Bytes, Rejection> {
     app.metrics.deadlines.inc();
     let uid = review::uid(body).ok_or(Rejection::Deadline)?;
     let reason = "the deadline came before this large object could be judged; try again";
-    let let_through = app.policy().config.on_deadline == OnDeadline::Allow;
+    let let_through = app.policy().config.at_deadline() == OnDeadline::Allow;
     tracing::warn!(endpoint = endpoint(phase), uid, let_through, reason, "review");
     Ok(encode_unjudged(phase, &uid, let_through, reason).into())
 }
@@ -156,7 +156,7 @@ fn decide(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts, f
         Found::Unknown(reason) => reason,
     };
     let mut decision = policy::decide(phase, request, policy, facts, now);
-    match (phase, policy.config.on_deadline) {
+    match (phase, policy.config.at_deadline()) {
         (Phase::Validate, OnDeadline::Deny) => decision.refusal = Some(reason),
         (Phase::Validate, OnDeadline::Allow) => {
             for finding in &mut decision.findings {

@@ -59,6 +59,11 @@ pub struct Class {
 }
 
 impl Class {
+    /// Whether the workload itself leaves something undeclared.
+    pub fn is_open(&self) -> bool {
+        self.latency.is_none() || self.checkpoint.is_none()
+    }
+
     /// Whether the workload is latency-critical, and what says so.
     pub fn critical(&self) -> Option<String> {
         let declared = self.latency.as_ref().filter(|declared| declared.word == "critical");

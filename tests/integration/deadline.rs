@@ -5,13 +5,17 @@ use std::sync::Arc;
 use slicegate::config::{Config, OnDeadline};
 use slicegate::facts::{Event, Facts, Labels};
 use slicegate::policy::Policy;
+use slicegate::policy::decision::Action;
 
 use crate::support::namespaces::Namespaces;
 use crate::support::reviews::{GPU, pod};
 use crate::support::server::{Options, TestServer};
 
 fn start(on_deadline: OnDeadline) -> TestServer {
-    let config = Config { on_deadline, ..Config::default() };
+    start_with(Config { on_deadline, ..Config::default() })
+}
+
+fn start_with(config: Config) -> TestServer {
     let known = Event::Namespace("known".to_owned(), Labels::new());
     TestServer::start(Options {
         policy: Some(Policy { config, digest: "test".to_owned() }),
@@ -53,6 +57,13 @@ fn the_deadline_refuses_unless_told_otherwise() {
         assert_eq!(server.metric("slicegate_deadlines_total"), 1);
         assert!(ask(&server, "/validate", "known").0);
     }
+}
+
+#[test]
+fn where_findings_only_warn_the_deadline_refuses_nothing() {
+    let server = start_with(Config { enforcement: Action::Warn, ..Config::default() });
+    assert!(ask(&server, "/validate?timeout=300ms", "stuck").0);
+    assert_eq!(server.metric("slicegate_deadlines_total"), 1);
 }
 
 #[test]
