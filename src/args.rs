@@ -52,7 +52,14 @@ pub struct Serve {
     pub admin: Option<SocketAddr>,
 
     /// The certificate chain to serve, as PEM, the server's own certificate first
-    #[arg(long, env = "SLICEGATE_TLS_CERT", value_name = "FILE", requires = "tls_key", required_unless_present("dev"))]
+    #[arg(
+        long,
+        env = "SLICEGATE_TLS_CERT",
+        value_name = "FILE",
+        requires = "tls_key",
+        required_unless_present("dev"),
+        conflicts_with = "dev"
+    )]
     pub tls_cert: Option<PathBuf>,
 
     /// The certificate's private key, as PEM
@@ -63,8 +70,8 @@ pub struct Serve {
     #[arg(long, env = "SLICEGATE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Manifests of Namespaces, Nodes and PriorityClasses, a file or a folder, for use without a cluster
-    #[arg(long, env = "SLICEGATE_FACTS", value_name = "PATH")]
+    /// Manifests of Namespaces, Nodes and PriorityClasses, a file or a folder, in place of a cluster: with --offline or --dev
+    #[arg(long, env = "SLICEGATE_FACTS", value_name = "PATH", requires = "alone")]
     pub facts: Option<PathBuf>,
 
     /// The kubeconfig of the cluster, where the process does not run in it
@@ -76,11 +83,11 @@ pub struct Serve {
     pub namespace: Option<String>,
 
     /// Use files alone and no cluster
-    #[arg(long, env = "SLICEGATE_OFFLINE")]
+    #[arg(long, env = "SLICEGATE_OFFLINE", group = "alone")]
     pub offline: bool,
 
     /// Try it: offline, on loopback, with certificates made in certs/ where there are none
-    #[arg(long, env = "SLICEGATE_DEV", conflicts_with = "offline")]
+    #[arg(long, env = "SLICEGATE_DEV", group = "alone", conflicts_with = "offline")]
     pub dev: bool,
 
     /// How long to go on accepting after SIGTERM, until clients have noticed [default: 5s, or 0s with --dev and --offline]
@@ -252,13 +259,16 @@ mod tests {
             &["--offline"],
             &["--tls-cert", "a"],
             &["--dev", "--kubeconfig", "k"],
+            &["--dev", "--tls-cert", "a", "--tls-key", "b"],
+            &["--tls-cert", "a", "--tls-key", "b", "--facts", "f"],
             &["--max-body", "8MB"],
             &["--idle-timeout", "0s"],
             &["--header-timeout", "10"],
         ] {
             assert_eq!(serve(flags).unwrap_err().exit_code(), 2, "{flags:?}");
         }
-        assert!(serve(&["--offline", "--tls-cert", "a", "--tls-key", "b"]).is_ok());
+        assert!(serve(&["--offline", "--tls-cert", "a", "--tls-key", "b", "--facts", "f"]).is_ok());
+        assert!(serve(&["--dev", "--facts", "f"]).is_ok());
     }
 
     #[test]

@@ -41,16 +41,14 @@ pub(super) fn run(options: &Serve) -> anyhow::Result<ExitCode> {
 async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> {
     // Signals first, so that one that comes early ends the process as one that comes late does.
     let mut signals = Signals::new()?;
-    let certificates = if options.dev { Some(dev::pair(options.listen().ip())?) } else { pair(options)? };
+    let pair = if options.dev { dev::pair(options.listen().ip())? } else { pair(options)? };
     let mut app = App::new(default_policy(), Facts::default(), options.limits());
     app.metrics.add_counter("log_lines_dropped", "Lines that were not logged since nobody read them", log.dropped());
     let app = Arc::new(app);
     let condition = app.readiness.condition("tls", "there is no certificate yet");
     let served = Arc::new(Certificates::default());
-    if let Some(pair) = certificates {
-        reload::serve(&app, &served, pair);
-        condition.fulfil();
-    }
+    reload::serve(&app, &served, pair);
+    condition.fulfil();
     let webhook = bind(options.listen(), "--listen").await?;
     let admin = bind(options.admin(), "--admin").await?;
     let addresses = (webhook.local_addr()?, admin.local_addr()?);
@@ -104,18 +102,16 @@ fn start(
     Ok(())
 }
 
-fn pair(options: &Serve) -> anyhow::Result<Option<Pair>> {
-    match (&options.tls_cert, &options.tls_key) {
-        (Some(certificate), Some(key)) => Ok(Some(Pair::from_files(certificate, key)?)),
-        _ => Ok(None),
-    }
+fn pair(options: &Serve) -> anyhow::Result<Pair> {
+    let files = options.tls_cert.as_ref().zip(options.tls_key.as_ref());
+    let (certificate, key) = files.context("there is no certificate to serve; give --tls-cert and --tls-key")?;
+    Ok(Pair::from_files(certificate, key)?)
 }
 
 /// Starts to watch whatever the options name: files, a cluster, or both. A file that is wrong at the start is told at once;
 /// later its last good state stays.
 async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::Result<()> {
     let alone = options.dev || options.offline;
-    let in_cluster = !alone && options.facts.is_none();
     let facts = if alone && options.facts.is_none() { &[][..] } else { &FACTS[..] };
     let configuration = if alone && options.config.is_none() { &[][..] } else { &[Watched::Configuration][..] };
     let sink: Arc<dyn Sink> = Arc::new(Following::new(Arc::clone(app), &[facts, configuration].concat()));
@@ -131,7 +127,7 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::R
         let watch = files::watch_facts(path, files::INTERVAL, Arc::clone(&sink), stop.clone());
         tasks.spawn("the watch of --facts", watch.map(Ok));
     }
-    if in_cluster {
+    if !alone {
         let found = cluster::Options { kubeconfig: options.kubeconfig.clone(), namespace: options.namespace.clone() };
         let cluster = Cluster::connect(found).await?;
         app.read_namespaces_from(Arc::new(FromCluster(cluster.clone())));
