@@ -32,29 +32,20 @@ pub fn encode(phase: Phase, request: &Request<'_>, decision: &Decision, digest: 
     // The mutating call completes; refusing is the validating call's, which sees the final object.
     let allowed = phase == Phase::Mutate || decision.allowed();
     let response = Response {
-        uid: &request.uid,
-        allowed,
         status: (!allowed).then(|| refusal(request, decision)),
         patch_type: patch.is_some().then_some("JSONPatch"),
         patch,
         warnings: warnings(decision),
         audit_annotations: Some(audit(decision, digest)),
+        ..Response::new(&request.uid, allowed)
     };
     Encoded { body: write(&response), patch_error }
 }
 
 /// The denial of a request that could not be judged.
 pub fn encode_unreadable(uid: &str, reason: &str) -> Vec<u8> {
-    let status = Status { details: None, ..status(text::lines(&[reason.to_owned()], "")) };
-    write(&Response {
-        uid,
-        allowed: false,
-        status: Some(status),
-        patch: None,
-        patch_type: None,
-        warnings: Vec::new(),
-        audit_annotations: None,
-    })
+    let status = status(text::lines(&[reason.to_owned()], ""));
+    write(&Response { status: Some(status), ..Response::new(uid, false) })
 }
 
 /// The answer to a request for which there was no time: the mutating call adds nothing, the validating one refuses unless
@@ -63,15 +54,8 @@ pub fn encode_unjudged(phase: Phase, uid: &str, let_through: bool, reason: &str)
     if phase == Phase::Validate && !let_through {
         return encode_unreadable(uid, reason);
     }
-    write(&Response {
-        uid,
-        allowed: true,
-        status: None,
-        patch: None,
-        patch_type: None,
-        warnings: text::warnings(std::iter::once(reason.to_owned())),
-        audit_annotations: None,
-    })
+    let warnings = text::warnings(std::iter::once(reason.to_owned()));
+    write(&Response { warnings, ..Response::new(uid, true) })
 }
 
 /// One finding as its user reads it: `[rule-id] field.path: what; fix`.
@@ -109,6 +93,14 @@ struct Response<'a> {
     warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audit_annotations: Option<Audit<'a>>,
+}
+
+impl<'a> Response<'a> {
+    /// The bare verdict.
+    fn new(uid: &'a str, allowed: bool) -> Self {
+        let (patch, warnings) = (None, Vec::new());
+        Self { uid, allowed, status: None, patch, patch_type: None, warnings, audit_annotations: None }
+    }
 }
 
 #[derive(Serialize)]
