@@ -43,6 +43,7 @@ pub mod metrics;
 mod names;
 pub mod policy;
 pub mod quantity;
+pub mod rego;
 pub mod review;
 pub mod server;
 pub mod shutdown;
