@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::facts::Facts;
@@ -35,7 +36,7 @@ pub struct Policy {
 }
 
 /// Which of the two calls is answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// `/mutate`: completes, never denies.
     Mutate,

@@ -5,8 +5,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// What a finding leads to. The words are Gatekeeper's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Action {
     /// The rule does not look.
     Off,

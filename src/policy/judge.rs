@@ -107,6 +107,11 @@ impl<'s> Judged<'s> {
         within.chain(placed)
     }
 
+    /// What a Pod of it demands of each GPU resource, as exact decimal numbers.
+    pub fn demands(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        self.demand.resources.iter().map(|demand| (demand.resource.to_owned(), demand.total.to_string()))
+    }
+
     /// Whether it asks for GPUs or is placed on a pool.
     pub fn is_involved(&self) -> bool {
         !self.demand.resources.is_empty() || !self.placed_on.is_empty()

@@ -1,0 +1,170 @@
+//! The engine, set up the one way in which it tells the truth: the interpreter, with errors that are errors.
+//!
+//! Invariant: whatever ended in an error is thrown away, since the engine keeps traces of what it was in the middle of; and time
+//! is counted by the caller's clock, not by the wall.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use regorus::unstable::Module;
+use regorus::utils::limits::{ExecutionTimerConfig, LimitError};
+use regorus::{Engine, Value};
+
+use crate::rego::outcome::Failure;
+use crate::rego::problem::Problem;
+use crate::rego::set::Syntax;
+
+/// How many steps the engine takes between two looks at the clock.
+const STEPS: NonZeroU32 = NonZeroU32::MIN.saturating_add(255);
+
+/// How much processor time this thread has used, by a clock that stands still while the thread does.
+pub type Clock<'c> = &'c dyn Fn() -> Duration;
+
+/// What one evaluation may take.
+#[derive(Clone, Copy)]
+pub struct Budget<'c> {
+    /// The processor time.
+    pub limit: Duration,
+    /// The clock that it is taken from.
+    pub clock: Clock<'c>,
+}
+
+/// An engine that can be asked again and again.
+pub struct Interpreter {
+    /// As it was made; never evaluated.
+    pristine: Engine,
+    /// The one that is asked.
+    working: Engine,
+    /// What it sees.
+    input: Value,
+}
+
+impl Interpreter {
+    /// Parses modules and takes in data.
+    ///
+    /// # Errors
+    /// The problems of all modules that cannot be parsed.
+    pub fn new<'m>(
+        modules: impl Iterator<Item = (&'m str, Syntax, &'m str)>,
+        data: Value,
+        strict: bool,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut engine = Engine::new();
+        engine.set_strict_builtin_errors(strict);
+        engine.set_gather_prints(true);
+        let mut problems = Vec::new();
+        for (file, syntax, text) in modules {
+            engine.set_rego_v0(syntax == Syntax::V0);
+            if let Err(error) = engine.add_policy(file.to_owned(), text.to_owned()) {
+                problems.push(syntax_hint(problem(&error.to_string(), file), syntax));
+            }
+        }
+        if let Err(error) = engine.add_data(data) {
+            problems.push(problem(&error.to_string(), ""));
+        }
+        if problems.is_empty() {
+            Ok(Self { working: engine.clone(), pristine: engine, input: Value::Undefined })
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// The modules as the parser read them.
+    pub fn modules(&mut self) -> Vec<regorus::unstable::Ref<Module>> {
+        self.pristine.get_modules().clone()
+    }
+
+    /// Works out what depends on no input, so that the first request does not wait for it.
+    ///
+    /// # Errors
+    /// What the engine finds wrong with the modules as a whole.
+    pub fn prepare(&mut self) -> Result<(), Problem> {
+        // A query of no rule: only what comes before any evaluation is done, and it leaves nothing behind.
+        self.pristine.eval_query("true".to_owned(), false).map_err(|error| problem(&error.to_string(), ""))?;
+        self.working = self.pristine.clone();
+        Ok(())
+    }
+
+    /// Sets what the next evaluations see.
+    pub fn set_input(&mut self, input: Value) {
+        self.working.set_input(input.clone());
+        self.input = input;
+    }
+
+    /// Evaluates one rule. The texts that it printed are dropped.
+    ///
+    /// # Errors
+    /// Why there is no value.
+    pub fn rule(&mut self, path: &str, budget: Budget<'_>) -> Result<Value, Failure> {
+        self.evaluate(budget, |engine| engine.eval_rule(path.to_owned()))
+    }
+
+    /// Evaluates a query that names one value.
+    ///
+    /// # Errors
+    /// Why there is no value.
+    pub fn query(&mut self, path: &str, budget: Budget<'_>) -> Result<Value, Failure> {
+        self.evaluate(budget, |engine| {
+            let results = engine.eval_query(path.to_owned(), false)?;
+            let first = results.result.into_iter().next();
+            Ok(first
+                .and_then(|result| result.expressions.into_iter().next())
+                .map_or(Value::Undefined, |found| found.value))
+        })
+    }
+
+    /// The engine's timer counts by the wall. It is given the processor time that is left; when it rings early, since the
+    /// machine did other work, the evaluation starts again with more.
+    fn evaluate(
+        &mut self,
+        budget: Budget<'_>,
+        ask: impl Fn(&mut Engine) -> anyhow::Result<Value>,
+    ) -> Result<Value, Failure> {
+        let start = (budget.clock)();
+        let mut limit = budget.limit;
+        loop {
+            self.working.set_execution_timer_config(ExecutionTimerConfig { limit, check_interval: STEPS });
+            let error = match ask(&mut self.working) {
+                Ok(value) => {
+                    let _ = self.working.take_prints();
+                    return Ok(value);
+                }
+                Err(error) => error,
+            };
+            self.working = self.pristine.clone();
+            self.working.set_input(self.input.clone());
+            if error.downcast_ref::<LimitError>().is_none() {
+                return Err(Failure::Error(problem(&error.to_string(), "")));
+            }
+            if (budget.clock)().saturating_sub(start) >= budget.limit {
+                return Err(Failure::Budget);
+            }
+            limit = limit.saturating_mul(2);
+        }
+    }
+}
+
+/// Reads the engine's text of an error: where it points to, and what it says.
+pub fn problem(text: &str, file: &str) -> Problem {
+    let place = text.lines().find_map(|line| line.trim().strip_prefix("--> "));
+    let mut parts = place.unwrap_or_default().rsplitn(3, ':');
+    let mut number = || parts.next().and_then(|part| part.trim().parse::<u32>().ok());
+    let (column, line) = (number().unwrap_or(0), number().unwrap_or(0));
+    let named = parts.next().map_or(file, |named| named);
+    let says = |line: &str| line.trim().strip_prefix("error: ").map(str::to_owned);
+    let message = text.lines().find_map(says).unwrap_or_else(|| text.trim().lines().collect::<Vec<_>>().join(" "));
+    Problem { file: named.to_owned(), line, column, message }
+}
+
+/// A module in the other version of the language is told what would work.
+fn syntax_hint(mut problem: Problem, syntax: Syntax) -> Problem {
+    let lower = problem.message.to_lowercase();
+    let old_form =
+        lower.contains("`if` keyword") || lower.contains("`contains` keyword") || lower.contains("keyword is required");
+    if syntax == Syntax::V1 && old_form {
+        problem.message.push_str(
+            "; in Rego v1 this is `deny contains msg if { … }`; a file in Rego v0 needs the annotation slicegate.io/syntax: v0",
+        );
+    }
+    problem
+}
