@@ -21,6 +21,7 @@ use crate::feed::{Sink, Watched};
 use crate::policy::Policy;
 
 mod content;
+pub mod policies;
 
 #[cfg(test)]
 mod tests;
@@ -124,13 +125,34 @@ pub async fn watch_facts(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>,
     .await;
 }
 
+/// Watches policy sets until told to stop. What cannot be read takes nothing away.
+pub async fn watch_policies(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>, stop: CancellationToken) {
+    let mut broken = false;
+    let root = path.display().to_string();
+    poll(path, policies::read, interval, stop, |sets| match sets {
+        Ok(sets) => {
+            info!(path = root, sets = sets.len(), "Policy sets read");
+            if std::mem::take(&mut broken) {
+                sink.source_problem(Watched::Policies, None);
+            }
+            sink.policies(&root, sets.into_iter().map(|set| (set.key.clone(), Arc::new(set))).collect());
+        }
+        Err(problem) => {
+            error!(path = root, %problem, "Policy sets cannot be read; what is in force stays");
+            sink.source_problem(Watched::Policies, Some(problem.to_string()));
+            broken = true;
+        }
+    })
+    .await;
+}
+
 /// Hands on what stands there, and again whenever it is another.
-async fn poll(
+async fn poll<T: PartialEq + Send + 'static>(
     path: PathBuf,
-    read: fn(&Path) -> Result<Content, Unreadable>,
+    read: fn(&Path) -> Result<T, Unreadable>,
     interval: Duration,
     stop: CancellationToken,
-    mut changed: impl FnMut(Result<Content, Unreadable>),
+    mut changed: impl FnMut(&Result<T, Unreadable>),
 ) {
     let (mut last, mut handed_on) = (None, false);
     loop {

@@ -1,7 +1,8 @@
 //! What is counted, and its form for Prometheus.
 //!
 //! Invariant: labels come from closed sets (endpoint, operation, outcome, rule, action), never from a request. The one
-//! exception is the digest of the configuration, of which one stands there at a time.
+//! exceptions are the digest of the configuration, of which one stands there at a time, and the names and digests of policy
+//! sets, of which there are as many as the platform team makes.
 
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
@@ -11,8 +12,10 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::policy::Phase;
-use crate::policy::decision::{Finding, Spared};
+use crate::policy::decision::{Finding, Rule, Spared};
+use crate::rego::state::{SetReport, State};
 use crate::review::Operation;
+use crate::workers::meter::Meter;
 
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
@@ -88,6 +91,11 @@ pub struct Metrics {
     pub patch_errors: Counter,
     /// Reads of Namespaces that the watch did not know, by outcome.
     pub namespace_reads: Counters<1>,
+    /// What the evaluation of policy sets took.
+    pub policies: Meter,
+    sets: Family<[(&'static str, String); 3], Gauge>,
+    states: Family<Labels<1>, Gauge>,
+    policy_findings: Family<[(&'static str, String); 2], Counter>,
 }
 
 impl Metrics {
@@ -112,6 +120,10 @@ impl Metrics {
             deadlines: Counter::default(),
             patch_errors: Counter::default(),
             namespace_reads: Family::default(),
+            policies: Meter::default(),
+            sets: Family::default(),
+            states: Family::default(),
+            policy_findings: Family::default(),
         };
         metrics.registered()
     }
@@ -135,8 +147,27 @@ impl Metrics {
             Some(Spared::Kept) => "kept",
             Some(Spared::MirrorPod) => "mirror-pod",
         };
-        let labels = [("rule", finding.rule.as_str()), ("action", finding.action.as_str()), ("spared", spared)];
+        let labels = [("rule", finding.rule.label()), ("action", finding.action.as_str()), ("spared", spared)];
         self.findings.get_or_create(&labels).inc();
+        if let Rule::Policy(rule) = &finding.rule {
+            let set = rule.rsplit_once('/').map_or("", |(set, _)| set).to_owned();
+            let labels = [("set", set), ("action", finding.action.to_string())];
+            self.policy_findings.get_or_create(&labels).inc();
+        }
+    }
+
+    /// Shows which policy sets are in force, and how many are in which state.
+    pub fn set_sets(&self, reports: &[SetReport]) {
+        self.sets.clear();
+        for report in reports {
+            let (namespace, name) = (report.key.namespace.clone(), report.key.name.clone());
+            let labels = [("namespace", namespace), ("name", name), ("digest", report.digest.clone())];
+            self.sets.get_or_create(&labels).set(i64::from(report.in_force.is_some()));
+        }
+        for state in State::ALL {
+            let count = reports.iter().filter(|report| report.state == state).count();
+            self.states.get_or_create(&[("state", state.as_str())]).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
     }
 
     /// Shows which configuration is in force.
@@ -197,6 +228,10 @@ impl Metrics {
         registry.register("panics", "Panics that were caught while a review was judged", self.panics.clone());
         registry.register("deadlines", "Answers given because the deadline came", self.deadlines.clone());
         registry.register("patch_errors", "Patches left out since they did not apply", self.patch_errors.clone());
+        registry.register("policy_set", "Policy sets, 1 where a form of it is in force", self.sets.clone());
+        registry.register("policy_sets", "Policy sets by state", self.states.clone());
+        registry.register("policy_findings", "Findings of policy sets", self.policy_findings.clone());
+        self.policies.register(registry);
         registry.register("namespace_reads", "Reads of Namespaces not watched yet", self.namespace_reads.clone());
         self
     }

@@ -12,19 +12,24 @@ use crate::facts::Facts;
 use crate::json::Json;
 use crate::policy::decision::{Action, Decision, Finding};
 use crate::policy::judge::{Judged, Scene};
+use crate::rego::input::Context;
 use crate::review::{Operation, Request};
 use crate::workload::kinds::MOST_TEMPLATES;
 
 pub mod decision;
 pub mod judge;
+pub mod patches;
 pub mod toleration;
+pub mod verdict;
 
+mod bookkeeping;
 mod existing;
 mod mutation;
 mod notes;
 mod rules;
 
 pub use mutation::INJECTED;
+pub use verdict::Verdict;
 
 /// What is in force: a configuration and its digest. One request sees one.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,41 +49,94 @@ pub enum Phase {
     Validate,
 }
 
-/// Judges a request, or says what to add to its object.
+/// Judges a request, or says what to add to its object, from what was found by policy sets besides.
 ///
 /// A template is judged as its Pods would come out of mutation. For the built-in rules that is the template as it stands:
 /// mutation adds only what contradicts nothing, and nothing to a Pod that is refused.
-pub fn decide(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts, now: Timestamp) -> Decision {
-    let mut decision = Decision { subject: subject(request), ..Decision::default() };
-    if !is_judged(phase, request) {
-        return decision;
-    }
-    let scene = Scene::new(&policy.config, facts, request);
-    let templates = scene.judge();
-    let mut findings: Vec<Finding> =
-        templates.iter().flat_map(|judged| existing::findings(&scene, judged, now)).collect();
-    // Sorting is stable: within an action the findings keep the order of the templates and of the rules.
-    findings.sort_by_key(|finding| Reverse(finding.action));
-    decision.findings = findings;
-    decision.refusal = too_many(&scene, &templates);
-    match phase {
-        Phase::Validate => decision.notes = templates.iter().flat_map(|judged| notes::notes(&scene, judged)).collect(),
-        Phase::Mutate => {
-            if decision.allowed() {
-                decision.changes = changes(&scene, &templates);
-            }
-            decision.findings.clear();
-        }
-    }
-    decision
+pub fn decide(
+    phase: Phase,
+    request: &Request<'_>,
+    policy: &Policy,
+    facts: &Facts,
+    sets: &[Verdict],
+    now: Timestamp,
+) -> Decision {
+    Examined::new(phase, request, policy, facts).decide(sets, now)
 }
 
-/// Whether the verdict may depend on the labels of the request's Namespace. They are the class of what asks for GPUs or is
-/// placed on a pool and does not declare all of it by itself; nothing else reads them.
-pub fn reads_namespace(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts) -> bool {
-    is_judged(phase, request) && {
-        let open = |judged: &Judged<'_>| judged.is_involved() && judged.class.is_open();
-        Scene::new(&policy.config, facts, request).judge().iter().any(open)
+/// A request that is looked into and not decided yet: what tells which policy sets it concerns and what they see.
+#[derive(Debug)]
+pub struct Examined<'s> {
+    phase: Phase,
+    scene: Scene<'s>,
+    /// Whether rules have anything to say at all.
+    judged: bool,
+    templates: Vec<Judged<'s>>,
+}
+
+impl<'s> Examined<'s> {
+    /// Looks into a request.
+    pub fn new(phase: Phase, request: &'s Request<'s>, policy: &'s Policy, facts: &'s Facts) -> Self {
+        let scene = Scene::new(&policy.config, facts, request);
+        let judged = is_judged(phase, request);
+        let templates = if judged { scene.judge() } else { Vec::new() };
+        Self { phase, scene, judged, templates }
+    }
+
+    /// Whether a workload of it demands a GPU resource, is placed on a pool, or declares a class.
+    pub fn involves_gpu(&self) -> bool {
+        self.templates.iter().any(|judged| judged.is_involved() || judged.class.is_declared())
+    }
+
+    /// Whether policy sets have anything to look at. Updates that change nothing but bookkeeping are in nobody's way, and
+    /// neither is what the subresources do that controllers and kubelets need.
+    pub fn concerns_policies(&self) -> bool {
+        let request = self.scene.request;
+        match request.operation {
+            Operation::Update => self.judged && bookkeeping::changes_more(&request.old_object, &request.object),
+            Operation::Create => self.judged,
+            Operation::Delete => self.phase == Phase::Validate && request.sub_resource.is_empty(),
+            Operation::Connect => self.phase == Phase::Validate,
+        }
+    }
+
+    /// Whether the verdict of the built-in rules may depend on the labels of the request's Namespace. They are the class of
+    /// what asks for GPUs or is placed on a pool and does not declare all of it by itself; nothing else reads them.
+    pub fn reads_namespace(&self) -> bool {
+        self.templates.iter().any(|judged| judged.is_involved() && judged.class.is_open())
+    }
+
+    /// What policy sets see beside the review.
+    pub fn context(&self) -> Context {
+        Context::of(&self.scene, &self.templates)
+    }
+
+    /// Decides.
+    pub fn decide(&self, sets: &[Verdict], now: Timestamp) -> Decision {
+        let scene = &self.scene;
+        let mut decision = Decision { subject: subject(scene.request), ..Decision::default() };
+        let built_in = self.templates.iter().flat_map(|judged| existing::findings(scene, judged, now));
+        let mut findings: Vec<Finding> = built_in.collect();
+        for verdict in sets {
+            verdict.settle(scene, self.phase, now, &mut findings, &mut decision);
+        }
+        // Sorting is stable: within an action the findings keep the order of the templates and of the rules.
+        findings.sort_by_key(|finding| Reverse(finding.action));
+        decision.findings = findings;
+        decision.refusal = decision.refusal.or_else(|| too_many(scene, &self.templates));
+        match self.phase {
+            Phase::Validate => {
+                let notes = self.templates.iter().flat_map(|judged| notes::notes(scene, judged));
+                decision.notes.extend(notes);
+            }
+            Phase::Mutate => {
+                if decision.allowed() {
+                    decision.changes = changes(scene, &self.templates);
+                }
+                decision.findings.clear();
+            }
+        }
+        decision
     }
 }
 
@@ -135,7 +193,7 @@ mod tests {
         );
         let policy = Policy { config: Config { enforcement, ..Config::default() }, digest: String::new() };
         let request = review::decode(body.as_bytes()).unwrap();
-        decide(Phase::Validate, &request, &policy, &Facts::default(), Timestamp::UNIX_EPOCH).refusal
+        decide(Phase::Validate, &request, &policy, &Facts::default(), &[], Timestamp::UNIX_EPOCH).refusal
     }
 
     #[test]

@@ -14,8 +14,10 @@ use tokio::sync::Semaphore;
 
 use crate::facts::{Event, Facts};
 use crate::metrics::Metrics;
+use crate::policies::Sets;
 use crate::policy::Policy;
 use crate::shutdown::Shutdown;
+use crate::workers::{self, Workers};
 
 pub mod admin;
 pub mod admit;
@@ -27,6 +29,7 @@ pub mod readiness;
 pub mod reload;
 pub mod routes;
 pub mod tls;
+mod verdict;
 
 use admit::NamespaceSource;
 use listener::Port;
@@ -72,11 +75,23 @@ impl Default for Limits {
 /// process 512 MiB.
 const MAX_LARGE: usize = 2;
 
+/// What requests are judged by.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// The configuration.
+    pub policy: Arc<Policy>,
+    /// The policy sets.
+    pub sets: Arc<Sets>,
+}
+
 /// What all parts of the server share.
 #[derive(Debug)]
 pub struct App {
-    policy: ArcSwap<Policy>,
+    /// Configuration and policy sets, in one piece, so that a request sees one state of both.
+    rules: ArcSwap<Rules>,
     facts: ArcSwap<Facts>,
+    /// The processes that evaluate policy sets.
+    pub workers: Workers,
     /// Held while the next state is made from the present one.
     changing: Mutex<()>,
     namespaces: OnceLock<Arc<dyn NamespaceSource>>,
@@ -97,13 +112,19 @@ pub struct App {
 impl App {
     /// An app that is ready as soon as every condition holds that is registered with [`App::readiness`].
     pub fn new(policy: Policy, facts: Facts, limits: Limits) -> Self {
+        Self::with_workers(policy, facts, limits, workers::Options::default())
+    }
+
+    /// Likewise, with worker processes that are set up in a way of their own.
+    pub fn with_workers(policy: Policy, facts: Facts, limits: Limits, options: workers::Options) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let large = cores.div_ceil(2).min(MAX_LARGE);
         let policy = Arc::new(policy);
         let metrics = Metrics::new();
         metrics.set_digest(&policy.digest);
         Self {
-            policy: ArcSwap::new(policy),
+            rules: ArcSwap::from_pointee(Rules { policy, sets: Arc::default() }),
+            workers: Workers::new(options, metrics.policies.clone()),
             facts: ArcSwap::from_pointee(facts),
             changing: Mutex::new(()),
             namespaces: OnceLock::new(),
@@ -116,15 +137,25 @@ impl App {
         }
     }
 
-    /// The policy in force.
-    pub fn policy(&self) -> Arc<Policy> {
-        self.policy.load_full()
+    /// What is in force.
+    pub fn rules(&self) -> Arc<Rules> {
+        self.rules.load_full()
     }
 
-    /// Puts another policy in force.
+    /// Puts another configuration in force.
     pub fn replace_policy(&self, policy: Policy) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.metrics.set_digest(&policy.digest);
-        self.policy.store(Arc::new(policy));
+        let sets = Arc::clone(&self.rules.load().sets);
+        self.rules.store(Arc::new(Rules { policy: Arc::new(policy), sets }));
+    }
+
+    /// Puts other policy sets in force.
+    pub fn replace_sets(&self, sets: Arc<Sets>) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.metrics.set_sets(&sets.reports);
+        let policy = Arc::clone(&self.rules.load().policy);
+        self.rules.store(Arc::new(Rules { policy, sets }));
     }
 
     /// What is known of the cluster.

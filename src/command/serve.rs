@@ -58,7 +58,7 @@ async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> 
     start(&mut tasks, &app, (webhook, admin), &served, &connections)?;
     follow(&mut tasks, &app, options).await?;
     follow_certificate(&mut tasks, &app, &served, options);
-    tracing::info!(listen = %addresses.0, admin = %addresses.1, config = app.policy().digest, "serving");
+    tracing::info!(listen = %addresses.0, admin = %addresses.1, config = app.rules().policy.digest, "serving");
     if options.dev {
         dev::explain(addresses.0, addresses.1)?;
     }

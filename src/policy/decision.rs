@@ -4,6 +4,7 @@
 //! whoever writes the response, the log and the metrics.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -98,11 +99,44 @@ impl fmt::Display for RuleId {
     }
 }
 
+/// A rule: one of the built-in ones, or one of a policy set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rule {
+    /// Built in.
+    BuiltIn(RuleId),
+    /// A set's, as `set/rule`.
+    Policy(Arc<str>),
+}
+
+impl Rule {
+    /// The id in messages, logs and exemptions.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::BuiltIn(id) => id.as_str(),
+            Self::Policy(id) => id,
+        }
+    }
+
+    /// The id for metrics, whose labels are a closed set.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::BuiltIn(id) => id.as_str(),
+            Self::Policy(_) => "policy",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
 /// One rule's complaint about one place of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
-    pub rule: RuleId,
+    pub rule: Rule,
     /// What the finding leads to, after the configuration, exemptions and the treatment of what exists.
     pub action: Action,
     /// The field, as the user wrote it, such as `spec.containers[0].resources.limits[nvidia.com/gpu.shared]`.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 use crate::config::{Exemption, Existing};
-use crate::policy::decision::{Action, Finding, RuleId, Spared};
+use crate::policy::decision::{Action, Finding, Rule, RuleId, Spared};
 use crate::policy::judge::{Judged, Scene};
 use crate::policy::rules::{self, Draft};
 use crate::review::Operation;
@@ -77,6 +77,7 @@ fn settle(
         _ => (action, None),
     };
     let Draft { rule, field, found, wanted, message, fix, about: _ } = draft;
+    let rule = Rule::BuiltIn(rule);
     Finding { rule, action, field, found, wanted, message, fix, identity, spared }
 }
 
@@ -85,12 +86,8 @@ fn identity(judged: &Judged<'_>, draft: &Draft) -> String {
 }
 
 fn spared(scene: &Scene<'_>, rule: RuleId, identity: &str, past: &Past, now: Timestamp) -> Option<Spared> {
-    let exemption = scene.config.exemptions.iter().find(|exemption| exempts(exemption, scene, rule, now));
-    if let Some(exemption) = exemption {
-        return Some(Spared::Exempted(exemption.reason.clone()));
-    }
-    if is_mirror(scene) {
-        return Some(Spared::MirrorPod);
+    if let Some(spared) = whatever_was_there(scene, rule.as_str(), now) {
+        return Some(spared);
     }
     let known = past.known.contains(identity);
     // A closed pool takes no new Pods, whoever makes them and whatever was there.
@@ -101,6 +98,13 @@ fn spared(scene: &Scene<'_>, rule: RuleId, identity: &str, past: &Past, now: Tim
     (keeps && scene.by_controller).then_some(Spared::Kept)
 }
 
+/// What spares a finding of any rule, whatever the object was before.
+pub(crate) fn whatever_was_there(scene: &Scene<'_>, rule: &str, now: Timestamp) -> Option<Spared> {
+    let exemption = scene.config.exemptions.iter().find(|exemption| exempts(exemption, scene, rule, now));
+    let exempted = exemption.map(|exemption| Spared::Exempted(exemption.reason.clone()));
+    exempted.or_else(|| is_mirror(scene).then_some(Spared::MirrorPod))
+}
+
 fn is_mirror(scene: &Scene<'_>) -> bool {
     scene.is_pod()
         && scene.request.object.at(&["metadata", "annotations", MIRROR]).is_some()
@@ -108,13 +112,13 @@ fn is_mirror(scene: &Scene<'_>) -> bool {
 }
 
 /// Whether everything that the exemption names matches, at this moment.
-fn exempts(exemption: &Exemption, scene: &Scene<'_>, rule: RuleId, now: Timestamp) -> bool {
+fn exempts(exemption: &Exemption, scene: &Scene<'_>, rule: &str, now: Timestamp) -> bool {
     let request = scene.request;
     let any = |globs: &[crate::config::glob::Glob], name: &str| {
         globs.is_empty() || globs.iter().any(|glob| glob.matches(name))
     };
     exemption.until.is_none_or(|until| now < until)
-        && any(&exemption.rules, rule.as_str())
+        && any(&exemption.rules, rule)
         && any(&exemption.namespaces, &request.namespace)
         && any(&exemption.users, &request.user.name)
         && (exemption.groups.is_empty()

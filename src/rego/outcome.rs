@@ -120,7 +120,9 @@ impl Outcome {
             Value::Set(elements) => elements.iter_sorted().collect(),
             Value::Array(elements) => elements.iter().collect(),
             _ => {
-                return Err("patch is no set of operations; write `patch contains {\"op\": \"add\", …} if …`".to_owned());
+                return Err(
+                    "patch is no set of operations; write `patch contains {\"op\": \"add\", …} if …`".to_owned()
+                );
             }
         };
         if operations.len() > MAX_OPERATIONS {

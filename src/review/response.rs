@@ -67,7 +67,12 @@ pub fn line(finding: &Finding) -> String {
         Some(Spared::Kept) => " (made for what exists)",
         _ => "",
     };
-    format!("[{}]{field}{before} {}; {}", finding.rule, finding.message, finding.fix)
+    format!("[{}]{field}{before} {}", finding.rule, said(finding))
+}
+
+/// What is wrong, and the remedy where there is one; a policy's author may have given none.
+fn said(finding: &Finding) -> String {
+    if finding.fix.is_empty() { finding.message.clone() } else { format!("{}; {}", finding.message, finding.fix) }
 }
 
 #[derive(Serialize)]
@@ -124,7 +129,7 @@ struct Details<'a> {
 
 #[derive(Serialize)]
 struct Cause {
-    reason: &'static str,
+    reason: String,
     message: String,
     field: String,
 }
@@ -152,8 +157,8 @@ fn refusal<'a>(request: &'a Request<'_>, decision: &Decision) -> Status<'a> {
     let refused = decision.refusal.iter().cloned();
     let lines: Vec<String> = refused.chain(decision.of(Action::Deny).map(line)).collect();
     let causes = decision.of(Action::Deny).take(MAX_CAUSES).map(|finding| Cause {
-        reason: finding.rule.as_str(),
-        message: text::item(&format!("{}; {}", finding.message, finding.fix)),
+        reason: finding.rule.to_string(),
+        message: text::item(&said(finding)),
         field: text::item(&finding.field),
     });
     let details = Details {
@@ -169,7 +174,8 @@ fn warnings(decision: &Decision) -> Vec<String> {
     let findings = decision.of(Action::Warn).flat_map(|finding| {
         let whole = line(finding);
         // What does not fit into one warning is cut, and the remedy stands at its end: it gets one of its own then.
-        let remedy = (whole.chars().count() > text::MAX_WARNING).then(|| format!("[{}] {}", finding.rule, finding.fix));
+        let remedy = (whole.chars().count() > text::MAX_WARNING && !finding.fix.is_empty())
+            .then(|| format!("[{}] {}", finding.rule, finding.fix));
         std::iter::once(whole).chain(remedy)
     });
     text::warnings(findings.chain(decision.notes.iter().cloned()))

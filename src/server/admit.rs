@@ -9,19 +9,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::App;
 use super::routes::Rejection;
+use super::verdict::Case;
 use crate::config::OnDeadline;
-use crate::facts::{Event, Facts, Labels};
+use crate::facts::Labels;
 use crate::metrics::{Outcome, endpoint};
+use crate::policy::Phase;
 use crate::policy::decision::{Action, Decision, Spared};
-use crate::policy::{self, Phase, Policy};
 use crate::review::response::{encode, encode_unjudged, encode_unreadable};
 use crate::review::{self, Refused, Request};
 
@@ -57,12 +56,12 @@ fn late(app: &App, phase: Phase, body: &[u8]) -> Result<Bytes, Rejection> {
     app.metrics.deadlines.inc();
     let uid = review::uid(body).ok_or(Rejection::Deadline)?;
     let reason = "the deadline came before this large object could be judged; try again";
-    let let_through = app.policy().config.at_deadline() == OnDeadline::Allow;
+    let let_through = app.rules().policy.config.at_deadline() == OnDeadline::Allow;
     tracing::warn!(endpoint = endpoint(phase), uid, let_through, reason, "review");
     Ok(encode_unjudged(phase, &uid, let_through, reason).into())
 }
 
-async fn judge(app: &App, phase: Phase, body: &[u8], started: Instant, deadline: Instant) -> Result<Bytes, Rejection> {
+async fn judge(app: &App, phase: Phase, body: &Bytes, started: Instant, deadline: Instant) -> Result<Bytes, Rejection> {
     let decoded = caught(app, || review::decode(body)).ok_or(Rejection::Panicked)?;
     let request = match decoded {
         Ok(request) => request,
@@ -75,16 +74,11 @@ async fn judge(app: &App, phase: Phase, body: &[u8], started: Instant, deadline:
             return Ok(encode_unreadable(&uid, &reason).into());
         }
     };
-    let (policy, facts) = (app.policy(), app.facts());
-    let found = if caught(app, || needs_namespace(app, phase, &request, &policy, &facts)).unwrap_or(true) {
-        namespace(app, &request, deadline).await
-    } else {
-        Found::Known
-    };
-    let verdict = caught(app, || {
-        let decision = decide(phase, &request, &policy, &facts, found);
-        let encoded = encode(phase, &request, &decision, &policy.digest);
-        (decision, encoded)
+    let (rules, facts) = (app.rules(), app.facts());
+    let case = Case { app, phase, request: &request, body, rules: &rules, deadline };
+    let verdict = case.decide(&facts).await.and_then(|decision| {
+        let encoded = caught(app, || encode(phase, &request, &decision, &rules.policy.digest))?;
+        Some((decision, encoded))
     });
     let Some((decision, encoded)) = verdict else {
         let decision = Decision { subject: request.shown_name(), ..Decision::default() };
@@ -100,80 +94,8 @@ async fn judge(app: &App, phase: Phase, body: &[u8], started: Instant, deadline:
     Ok(encoded.body.into())
 }
 
-/// What is known of the request's Namespace beside the facts.
-enum Found {
-    /// Nothing more is needed, or there is nothing more.
-    Known,
-    /// Its labels.
-    Labels(Labels),
-    /// It could not be read in time, and why.
-    Unknown(String),
-}
-
-/// Whether nobody knows the request's Namespace yet and its labels may matter. A workload without GPUs waits for nothing,
-/// and is refused for nothing that cannot be read.
-fn needs_namespace(app: &App, phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts) -> bool {
-    let name = request.namespace.as_ref();
-    app.namespaces.get().is_some()
-        && !name.is_empty()
-        && facts.namespace(name).is_none()
-        && policy::reads_namespace(phase, request, policy, facts)
-}
-
-/// Reads the request's Namespace once.
-async fn namespace(app: &App, request: &Request<'_>, deadline: Instant) -> Found {
-    let name = request.namespace.as_ref();
-    let Some(source) = app.namespaces.get() else { return Found::Known };
-    let unknown = |why: String| Found::Unknown(format!("the labels of Namespace {name} {why}"));
-    let reading = AssertUnwindSafe(async { source.read(name).await }).catch_unwind();
-    let (found, outcome) = match tokio::time::timeout_at(deadline, reading).await {
-        Ok(Ok(Ok(Some(labels)))) => (Found::Labels(labels), "found"),
-        Ok(Ok(Ok(None))) => (Found::Known, "missing"),
-        Ok(Ok(Err(error))) => (unknown(format!("cannot be read: {error:#}")), "error"),
-        Ok(Err(_panic)) => {
-            app.metrics.panics.inc();
-            (unknown("cannot be read".to_owned()), "error")
-        }
-        Err(_) => {
-            app.metrics.deadlines.inc();
-            (unknown("could not be read before the deadline".to_owned()), "deadline")
-        }
-    };
-    app.metrics.namespace_reads.get_or_create(&[("outcome", outcome)]).inc();
-    found
-}
-
-/// The decision, from what is known. Where that is not all, `onDeadline` says what holds: nothing is refused for it under
-/// `allow`, everything under `deny`. The mutating call never refuses; it adds nothing then.
-fn decide(phase: Phase, request: &Request<'_>, policy: &Policy, facts: &Facts, found: Found) -> Decision {
-    let now = Timestamp::now();
-    let reason = match found {
-        Found::Known => return policy::decide(phase, request, policy, facts, now),
-        Found::Labels(labels) => {
-            let next = facts.after(Event::Namespace(request.namespace.to_string(), labels));
-            return policy::decide(phase, request, policy, next.as_ref().unwrap_or(facts), now);
-        }
-        Found::Unknown(reason) => reason,
-    };
-    let mut decision = policy::decide(phase, request, policy, facts, now);
-    match (phase, policy.config.at_deadline()) {
-        (Phase::Validate, OnDeadline::Deny) => decision.refusal = Some(reason),
-        (Phase::Validate, OnDeadline::Allow) => {
-            for finding in &mut decision.findings {
-                finding.action = finding.action.min(Action::Warn);
-            }
-            decision.notes.push(format!("let through without the whole verdict, as onDeadline says: {reason}"));
-        }
-        (Phase::Mutate, _) => {
-            decision.changes.clear();
-            decision.notes.push(format!("nothing was added: {reason}"));
-        }
-    }
-    decision
-}
-
 /// The last net: a panic costs the request that it happened in.
-fn caught<T>(app: &App, work: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn caught<T>(app: &App, work: impl FnOnce() -> T) -> Option<T> {
     let done = catch_unwind(AssertUnwindSafe(work)).ok();
     if done.is_none() {
         app.metrics.panics.inc();
@@ -231,7 +153,7 @@ impl fmt::Display for Rules<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut written: Vec<(_, _)> = Vec::new();
         for finding in &self.0.findings {
-            let seen = (finding.rule, finding.action);
+            let seen = (&finding.rule, finding.action);
             if !written.contains(&seen) {
                 let comma = if written.is_empty() { "" } else { "," };
                 write!(out, "{comma}{}={}", finding.rule, finding.action)?;

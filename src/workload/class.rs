@@ -64,6 +64,11 @@ impl Class {
         self.latency.is_none() || self.checkpoint.is_none()
     }
 
+    /// Whether anything is declared, be it not understood.
+    pub fn is_declared(&self) -> bool {
+        self.latency.is_some() || self.checkpoint.is_some() || !self.unknown.is_empty()
+    }
+
     /// Whether the workload is latency-critical, and what says so.
     pub fn critical(&self) -> Option<String> {
         let declared = self.latency.as_ref().filter(|declared| declared.word == "critical");

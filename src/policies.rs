@@ -1,0 +1,110 @@
+//! The policy sets in force, and how they change.
+//!
+//! What it does: takes the sets that watches offer, brings each together with its libraries, has it checked, has it loaded, and
+//! puts all of it in force at once. Invariant: what is in force leaves only for something that was found good, or because its
+//! author took it away; and what is said of a set is said from what is in force.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use crate::facts::Labels;
+use crate::policy::Verdict;
+use crate::policy::decision::Action;
+use crate::rego::outcome::{Failure, Outcome};
+use crate::rego::program::Speaks;
+use crate::rego::set::{Key, Set, Settings};
+use crate::rego::state::SetReport;
+use crate::rego::unit::Unit;
+use crate::review::Request;
+use crate::workers::Installed;
+
+mod registry;
+
+pub use registry::Registry;
+
+/// What is in force. A request sees one.
+#[derive(Debug, Default)]
+pub struct Sets {
+    /// The sets that are asked, in the order of their keys.
+    pub active: Vec<Arc<Active>>,
+    /// What there is to say about all of them.
+    pub reports: Arc<Vec<SetReport>>,
+}
+
+/// A set that requests may concern.
+#[derive(Debug)]
+pub struct Active {
+    /// Its name in messages.
+    pub name: Arc<str>,
+    /// What its annotations say.
+    pub settings: Arc<Settings>,
+    /// The digest of what is in force.
+    pub digest: String,
+    /// What it has to say anything about.
+    pub speaks: Speaks,
+    /// What the workers have loaded; nothing where it is bad and there is no last good form of it.
+    pub installed: Option<Arc<Installed>>,
+}
+
+impl Active {
+    /// Whether anything but the labels of the Namespace speaks against asking it.
+    pub fn may_match(&self, request: &Request<'_>, mutates: bool, involves_gpu: bool) -> bool {
+        let speaks = if mutates { self.speaks.mutates } else { self.speaks.validates };
+        speaks && self.settings.action != Action::Off && self.settings.matches.may_match(request, involves_gpu)
+    }
+
+    /// Whether the labels of the request's Namespace fit.
+    pub fn matches_namespace(&self, namespace: &str, labels: Option<&Labels>) -> bool {
+        self.settings.matches.matches_namespace(namespace, labels)
+    }
+
+    /// What it said.
+    pub fn verdict(&self, outcome: Outcome) -> Verdict {
+        Verdict { set: Arc::clone(&self.name), settings: Arc::clone(&self.settings), outcome }
+    }
+
+    /// What is said where it cannot be asked.
+    pub fn failed(&self, failure: Failure) -> Verdict {
+        self.verdict(Outcome { error: Some(failure), ..Outcome::default() })
+    }
+}
+
+/// All sets of one source, complete.
+#[derive(Debug)]
+pub struct Offer {
+    /// Where they come from: a namespace, or a path.
+    pub source: String,
+    /// The sets.
+    pub sets: BTreeMap<Key, Arc<Set>>,
+}
+
+/// Where sets are offered, and where what became of them is told.
+#[derive(Debug, Clone)]
+pub struct Policies {
+    offers: mpsc::UnboundedSender<Message>,
+    /// The state of each set, whenever it changed.
+    pub reports: watch::Receiver<Arc<Vec<SetReport>>>,
+}
+
+/// What the registry is told.
+#[derive(Debug)]
+enum Message {
+    Offer(Offer),
+    /// The last good forms that were kept, to be told before the first offer.
+    Kept(BTreeMap<Key, Unit>),
+}
+
+impl Policies {
+    /// Offers all sets of a source.
+    pub fn offer(&self, source: impl Into<String>, sets: BTreeMap<Key, Arc<Set>>) {
+        // The registry lives as long as the process.
+        let _ = self.offers.send(Message::Offer(Offer { source: source.into(), sets }));
+    }
+
+    /// Gives the last good forms that were kept.
+    pub fn keep(&self, units: BTreeMap<Key, Unit>) {
+        let _ = self.offers.send(Message::Kept(units));
+    }
+}

@@ -1,0 +1,267 @@
+//! Takes offers, and puts in force what is good of them.
+//!
+//! Invariant: one change at a time, and each request sees the state before it or the state after it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+use tracing::{error, info, warn};
+
+use super::{Active, Message, Offer, Policies, Sets};
+use crate::rego::lint::Report;
+use crate::rego::problem::Problem;
+use crate::rego::program::Speaks;
+use crate::rego::set::{Key, Role, Set};
+use crate::rego::state::{self, SetReport, State};
+use crate::rego::unit::Unit;
+use crate::workers::protocol::{Check, Checked};
+use crate::workers::{Installed, Workers};
+
+/// What puts a state in force.
+pub type Publish = Box<dyn Fn(Arc<Sets>) + Send>;
+
+/// The sets that were offered, and what became of them.
+pub struct Registry {
+    workers: Workers,
+    /// slicegate's own namespace, which is not shown in names.
+    home: String,
+    messages: mpsc::UnboundedReceiver<Message>,
+    reports: watch::Sender<Arc<Vec<SetReport>>>,
+    publish: Publish,
+    /// All sets, by their source.
+    offered: BTreeMap<String, BTreeMap<Key, Arc<Set>>>,
+    /// The last good forms from before this process.
+    kept: BTreeMap<Key, Unit>,
+    known: BTreeMap<Key, Known>,
+}
+
+/// What is known of one set.
+#[derive(Default)]
+struct Known {
+    /// The digest of what is offered.
+    offered: String,
+    /// What the check of it found.
+    report: Report,
+    /// What is in force.
+    in_force: Option<InForce>,
+}
+
+#[derive(Clone)]
+struct InForce {
+    unit: Arc<Unit>,
+    speaks: Speaks,
+    /// Nothing for a library, which nobody asks.
+    installed: Option<Arc<Installed>>,
+}
+
+impl Registry {
+    /// A registry, and where to speak to it.
+    pub fn new(workers: Workers, home: String, publish: Publish) -> (Self, Policies) {
+        let (offers, messages) = mpsc::unbounded_channel();
+        let (reports, told) = watch::channel(Arc::default());
+        let (offered, kept, known) = Default::default();
+        let registry = Self { workers, home, messages, reports, publish, offered, kept, known };
+        (registry, Policies { offers, reports: told })
+    }
+
+    /// Runs for as long as anybody may offer something.
+    pub async fn run(mut self) {
+        while let Some(message) = self.messages.recv().await {
+            self.take(message);
+            // What came meanwhile is settled together.
+            while let Ok(message) = self.messages.try_recv() {
+                self.take(message);
+            }
+            self.settle().await;
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Offer(Offer { source, sets }) => {
+                self.offered.insert(source, sets);
+            }
+            Message::Kept(units) => self.kept = units,
+        }
+    }
+
+    /// Brings what is in force to what is offered.
+    async fn settle(&mut self) {
+        let mut sets: BTreeMap<Key, Arc<Set>> = BTreeMap::new();
+        for set in self.offered.values().flatten() {
+            sets.insert(set.0.clone(), Arc::clone(set.1));
+        }
+        let gone: Vec<Key> = self.known.keys().filter(|key| !sets.contains_key(*key)).cloned().collect();
+        for key in gone {
+            warn!(policy = %key, "unloaded: it was deleted, or its label was removed");
+            self.known.remove(&key);
+            self.kept.remove(&key);
+        }
+        for set in sets.values().filter(|set| set.role == Role::Library) {
+            self.check(set, &BTreeMap::new()).await;
+        }
+        let libraries = self.libraries();
+        let mut good = Vec::new();
+        for set in sets.values().filter(|set| set.role == Role::Policy) {
+            good.extend(self.check(set, &libraries).await);
+        }
+        self.install(good).await;
+        self.publish(&sets);
+    }
+
+    /// The libraries in force.
+    fn libraries(&self) -> BTreeMap<Key, Set> {
+        let libraries = self.known.iter().filter_map(|(key, known)| {
+            let set = &known.in_force.as_ref()?.unit.set;
+            (set.role == Role::Library).then(|| (key.clone(), set.clone()))
+        });
+        libraries.collect()
+    }
+
+    /// Checks a set that is new or changed. What comes back is good and wants to be loaded.
+    async fn check(&mut self, set: &Arc<Set>, libraries: &BTreeMap<Key, Set>) -> Option<(Arc<Unit>, Speaks)> {
+        let unit = Unit::new(set.as_ref().clone(), libraries);
+        let known = self.known.entry(set.key.clone()).or_default();
+        if known.offered == unit.digest {
+            return None;
+        }
+        known.offered.clone_from(&unit.digest);
+        let checked = if set.is_empty() {
+            Checked {
+                report: Report { errors: set.errors.clone(), warnings: set.warnings.clone() },
+                speaks: Speaks::default(),
+            }
+        } else {
+            self.workers.check(&Check { unit: unit.clone() }).await
+        };
+        let Checked { report, speaks } = checked;
+        let good = report.errors.is_empty();
+        tell(&set.key, &unit.digest, &report);
+        let known = self.known.entry(set.key.clone()).or_default();
+        known.report = report;
+        let unit = Arc::new(unit);
+        if good && (set.role == Role::Library || set.is_empty()) {
+            known.in_force = Some(InForce { unit, speaks, installed: None });
+            return None;
+        }
+        if good {
+            return Some((unit, speaks));
+        }
+        if known.in_force.is_some() {
+            return None;
+        }
+        self.last_good(&set.key).await
+    }
+
+    /// The form of a set that was good before this process began, if it is good still.
+    async fn last_good(&mut self, key: &Key) -> Option<(Arc<Unit>, Speaks)> {
+        let unit = self.kept.remove(key)?;
+        let Checked { report, speaks } = self.workers.check(&Check { unit: unit.clone() }).await;
+        if !report.errors.is_empty() {
+            warn!(policy = %key, "its last good form cannot be loaded any more");
+            return None;
+        }
+        let unit = Arc::new(unit);
+        if unit.set.role == Role::Library {
+            let known = self.known.entry(key.clone()).or_default();
+            known.in_force = Some(InForce { unit, speaks, installed: None });
+            return None;
+        }
+        Some((unit, speaks))
+    }
+
+    /// Has sets loaded by all workers.
+    async fn install(&mut self, good: Vec<(Arc<Unit>, Speaks)>) {
+        if good.is_empty() {
+            return;
+        }
+        let units = good.iter().map(|(unit, _)| Arc::clone(unit)).collect();
+        let installed = self.workers.install(units).await;
+        for ((unit, speaks), installed) in good.into_iter().zip(installed) {
+            let key = &unit.set.key;
+            let known = self.known.entry(key.clone()).or_default();
+            match installed {
+                Ok(installed) => {
+                    info!(policy = %key, digest = unit.digest, "policy in force");
+                    known.in_force = Some(InForce { unit, speaks, installed: Some(installed) });
+                }
+                Err(report) => {
+                    error!(policy = %key, problem = %first(&report), "policy could not be loaded by a worker");
+                    known.report.errors.extend(report.errors);
+                }
+            }
+        }
+    }
+
+    /// Puts everything in force at once, and says what became of what was offered.
+    fn publish(&self, sets: &BTreeMap<Key, Arc<Set>>) {
+        let (mut active, mut reports) = (Vec::new(), Vec::new());
+        for (key, set) in sets {
+            let Some(known) = self.known.get(key) else { continue };
+            reports.push(report(set, known));
+            active.extend(self.active(set, known).map(Arc::new));
+        }
+        let reports = Arc::new(reports);
+        (self.publish)(Arc::new(Sets { active, reports: Arc::clone(&reports) }));
+        self.reports.send_replace(reports);
+    }
+
+    fn active(&self, set: &Set, known: &Known) -> Option<Active> {
+        let name = set.shown_name(&self.home).into();
+        match &known.in_force {
+            Some(InForce { unit, speaks, installed: Some(installed) }) => Some(Active {
+                name,
+                settings: Arc::new(unit.set.settings.clone()),
+                digest: unit.digest.clone(),
+                speaks: *speaks,
+                installed: Some(Arc::clone(installed)),
+            }),
+            Some(_) => None,
+            // Nobody knows what it would have said: it obeys `on-error` in the call that may refuse.
+            None => (set.role == Role::Policy).then(|| Active {
+                name,
+                settings: Arc::new(set.settings.clone()),
+                digest: known.offered.clone(),
+                speaks: Speaks { validates: true, mutates: false },
+                installed: None,
+            }),
+        }
+    }
+}
+
+fn report(set: &Set, known: &Known) -> SetReport {
+    let in_force = known.in_force.as_ref();
+    let state = match in_force {
+        Some(in_force) if in_force.unit.digest == known.offered => State::Loaded,
+        Some(_) => State::LastGood,
+        None => State::Rejected,
+    };
+    let shown = in_force.map_or(set, |in_force| &in_force.unit.set);
+    SetReport {
+        key: set.key.clone(),
+        digest: in_force.map_or(&known.offered, |in_force| &in_force.unit.digest).clone(),
+        state,
+        action: shown.settings.action,
+        engine: state::engine(shown.settings.syntax),
+        modules: in_force.map_or(0, |in_force| in_force.unit.set.modules.len()),
+        errors: known.report.errors.clone(),
+        warnings: known.report.warnings.clone(),
+        in_force: in_force.map(|in_force| Arc::clone(&in_force.unit)),
+        offered: known.offered.clone(),
+    }
+}
+
+fn tell(key: &Key, digest: &str, report: &Report) {
+    if report.errors.is_empty() {
+        for warning in &report.warnings {
+            warn!(policy = %key, %warning, "policy has a weakness");
+        }
+    } else {
+        error!(policy = %key, digest, problems = report.errors.len(), first = %first(report), "policy refused");
+    }
+}
+
+fn first(report: &Report) -> String {
+    report.errors.first().map(Problem::to_string).unwrap_or_default()
+}

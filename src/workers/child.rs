@@ -1,0 +1,208 @@
+//! The worker process: compiles sets, judges requests, and cannot do anything else.
+//!
+//! What it does: reads orders from the socket that is its standard input and answers them there. Before it looks at the first
+//! one it gives up the right to open files or sockets and to use more memory than it was given. Its standard output is a file
+//! in memory in which it notes which set it is about to run, so that whoever finds it dead knows whom to blame. Invariant:
+//! it ends by itself when its time is up, when its memory is, and when nobody speaks to it any more.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::protocol::{self, Asked, Check, Checked, Evaluation, Id, MAX_FRAME, Order};
+use super::watchdog::{self, Watchdog};
+use crate::rego::engine::Budget;
+use crate::rego::input::Input;
+use crate::rego::lint::Report;
+use crate::rego::outcome::{Failure, Outcome};
+use crate::rego::problem::Problem;
+use crate::rego::program::{Program, Speaks};
+
+/// The stack on which policies run. A deep one costs nothing until it is used, and what nests deep but not endlessly gets
+/// through.
+const STACK: usize = 64 << 20;
+
+/// What a worker process is told when it starts.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// The processor time of one evaluation.
+    pub budget: Duration,
+    /// The processor time of compiling and checking one set.
+    pub compile_budget: Duration,
+    /// The bytes that it may use beyond those that loaded sets take.
+    pub memory: u64,
+}
+
+/// Runs until the other side of the socket is gone.
+///
+/// # Errors
+/// It was not started as a worker.
+pub fn run(settings: Settings) -> anyhow::Result<ExitCode> {
+    let socket = UnixStream::from(duplicate(std::io::stdin().as_fd())?);
+    let notes = File::from(duplicate(std::io::stdout().as_fd())?);
+    let memory = File::open("/proc/self/statm").context("cannot read how much memory is used")?;
+    let watchdog = Arc::new(Watchdog::default());
+    let worker = Worker { settings, notes, memory, watchdog: Arc::clone(&watchdog), sets: HashMap::new() };
+    let thread = std::thread::Builder::new().name("rego".to_owned()).stack_size(STACK);
+    let work = thread.spawn(move || {
+        let ended = worker.serve(&socket);
+        // The watchdog never ends by itself; nobody is there any more to tell why the work did.
+        std::process::exit(i32::from(ended.is_err()));
+    });
+    let work = work.context("cannot start the thread that runs policies")?;
+    watchdog.watch(work.thread());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn duplicate(descriptor: std::os::fd::BorrowedFd<'_>) -> anyhow::Result<OwnedFd> {
+    descriptor.try_clone_to_owned().context("a worker is started by the server, with a socket as its standard input")
+}
+
+struct Worker {
+    settings: Settings,
+    notes: File,
+    memory: File,
+    watchdog: Arc<Watchdog>,
+    sets: HashMap<Id, Program>,
+}
+
+impl Worker {
+    fn serve(mut self, socket: &UnixStream) -> anyhow::Result<()> {
+        shut_doors()?;
+        self.limit_memory()?;
+        let mut reader = BufReader::with_capacity(256 << 10, socket);
+        let mut answers: Vec<u8> = Vec::new();
+        let mut payload = Vec::new();
+        loop {
+            // Whoever waits is answered before the next request is waited for, or when one has taken its time.
+            if reader.buffer().is_empty() && !answers.is_empty() {
+                (&mut &*socket).write_all(&answers)?;
+                answers.clear();
+            }
+            if reader.fill_buf()?.is_empty() {
+                return Ok(());
+            }
+            read_frame(&mut reader, &mut payload)?;
+            let answer = match protocol::asked(&payload)? {
+                Asked::Evaluate(evaluation) => Some(protocol::frame(&self.evaluate(&evaluation))),
+                Asked::Order(Order::Load { id, unit }) => {
+                    let (program, report) =
+                        self.guarded(Some(id), self.settings.compile_budget, |_| Program::compile(&unit));
+                    let loaded = program.map(|program| self.sets.insert(id, program)).is_some();
+                    self.limit_memory()?;
+                    Some(protocol::frame(&(loaded, report)))
+                }
+                Asked::Order(Order::Unload(id)) => {
+                    self.sets.remove(&id);
+                    self.limit_memory()?;
+                    None
+                }
+                Asked::Order(Order::Check(check)) => {
+                    let checked = self.check(&check);
+                    self.limit_memory()?;
+                    Some(protocol::frame(&checked))
+                }
+            };
+            answers.extend(answer.into_iter().flatten());
+        }
+    }
+
+    fn check(&mut self, check: &Check) -> Checked {
+        let budget = self.settings.compile_budget;
+        self.guarded(None, budget, |_| match Program::compile(&check.unit) {
+            (Some(program), report) => Checked { report, speaks: program.speaks() },
+            (None, report) => Checked { report, speaks: Speaks::default() },
+        })
+    }
+
+    fn evaluate(&mut self, evaluation: &Evaluation<'_>) -> Vec<Outcome> {
+        let failed =
+            |failure: Failure| vec![Outcome { error: Some(failure), ..Outcome::default() }; evaluation.sets.len()];
+        let limit = self.settings.budget;
+        let input = self.guarded(None, limit, |_| caught(|| Input::new(evaluation.body, &evaluation.context)));
+        let input = match input.and_then(|input| input.map_err(|message| Failure::Error(Problem::of_set(message)))) {
+            Ok(input) => input,
+            Err(failure) => return failed(failure),
+        };
+        let judge = |id: &Id| {
+            self.guarded(Some(*id), limit, |worker| {
+                let Some(program) = worker.sets.get_mut(id) else {
+                    return Outcome { error: Some(Failure::NotLoaded), ..Outcome::default() };
+                };
+                let budget = Budget { limit, clock: &watchdog::processor_time };
+                caught(|| program.evaluate(evaluation.phase, &input, budget))
+                    .unwrap_or_else(|failure| Outcome { error: Some(failure), ..Outcome::default() })
+            })
+        };
+        evaluation.sets.iter().map(judge).collect()
+    }
+
+    /// Does something that a policy may keep from ending: with a note of the set and the watchdog awake.
+    fn guarded<T>(&mut self, id: Option<Id>, limit: Duration, work: impl FnOnce(&mut Self) -> T) -> T {
+        // Should it fail, nobody is blamed wrongly: the note stays that of nobody.
+        let _ = self.notes.write_all_at(&id.map_or(0, |id| id.saturating_add(1)).to_le_bytes(), 0);
+        self.watchdog.begin(limit);
+        let done = work(self);
+        self.watchdog.end();
+        let _ = self.notes.write_all_at(&0_u32.to_le_bytes(), 0);
+        done
+    }
+
+    /// Allows as much memory as is used now, and the budget.
+    fn limit_memory(&self) -> anyhow::Result<()> {
+        let mut text = [0; 128];
+        let size = self.memory.read_at(&mut text, 0)?;
+        let text = std::str::from_utf8(text.get(..size).unwrap_or_default())?;
+        let pages: u64 =
+            text.split_whitespace().nth(5).and_then(|pages| pages.parse().ok()).context("statm has no data size")?;
+        let page = u64::try_from(rustix::param::page_size())?;
+        let limit = pages.saturating_mul(page).saturating_add(self.settings.memory);
+        let maximum = getrlimit(Resource::Data).maximum;
+        let current = Some(maximum.map_or(limit, |maximum| limit.min(maximum)));
+        setrlimit(Resource::Data, Rlimit { current, maximum })?;
+        Ok(())
+    }
+}
+
+/// Gives up what no policy needs. What is open stays open.
+fn shut_doors() -> anyhow::Result<()> {
+    for resource in [Resource::Nofile, Resource::Core] {
+        setrlimit(resource, Rlimit { current: Some(0), maximum: Some(0) })?;
+    }
+    setrlimit(Resource::Fsize, Rlimit { current: Some(4096), maximum: Some(4096) })?;
+    Ok(())
+}
+
+/// A panic of the engine is the policy's error.
+fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        Failure::Error(Problem::of_set(format!("the engine gave up: {}", text.unwrap_or("no reason given"))))
+    })
+}
+
+fn read_frame(reader: &mut impl Read, payload: &mut Vec<u8>) -> anyhow::Result<()> {
+    let mut size = [0; 4];
+    reader.read_exact(&mut size)?;
+    let size = usize::try_from(u32::from_le_bytes(size))?;
+    anyhow::ensure!(size <= MAX_FRAME, "a frame of {size} bytes is more than {MAX_FRAME}");
+    payload.clear();
+    payload.resize(size, 0);
+    reader.read_exact(payload)?;
+    Ok(())
+}
+
+/// What a report says where compiling itself was the problem.
+pub fn not_compiled(why: &str) -> Report {
+    Report { errors: vec![Problem::of_set(why)], warnings: Vec::new() }
+}

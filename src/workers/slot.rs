@@ -1,0 +1,199 @@
+//! The task that keeps one place in the pool filled with a living worker.
+//!
+//! What it does: starts a process, loads every set into it, hands it one request at a time, and finds out whom to blame when
+//! it dies. Invariant: a request whose worker died is judged again without the set that was running, and answered in any case.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::process::{End, Process};
+use super::protocol::{self, Id, Order, Outcomes};
+use super::queue::Job;
+use super::{Inner, child};
+use crate::rego::lint::Report;
+use crate::rego::outcome::Failure;
+
+/// How long after its request's deadline a worker that says nothing is ended.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The wait before a worker is started that could not be, or that died without having served anything.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// How often a request may lose its worker without anybody to blame.
+const UNEXPLAINED: u8 = 2;
+
+/// What the pool tells a place.
+#[derive(Debug)]
+pub(super) enum Control {
+    /// Load a set, and say when it is there.
+    Load(Id, oneshot::Sender<Result<(), Report>>),
+    /// Forget one.
+    Unload(Id),
+}
+
+/// What a worker owes an answer to, in the order in which it was asked.
+enum Owed {
+    Load(Id, Option<oneshot::Sender<Result<(), Report>>>),
+    Judgement(Job),
+}
+
+/// Keeps a place filled for as long as the pool exists.
+pub(super) async fn keep(pool: Arc<Inner>, mut controls: mpsc::UnboundedReceiver<Control>) {
+    loop {
+        let started = Instant::now();
+        let process = match Process::start(&pool.options) {
+            Ok(process) => process,
+            Err(error) => {
+                tracing::error!(%error, "cannot start a worker for policies");
+                sleep(AGAIN).await;
+                continue;
+            }
+        };
+        let mut worker = Worker { pool: &pool, owed: VecDeque::new(), served: 0, process };
+        let closed = worker.run(&mut controls).await;
+        let Worker { owed, served, process, .. } = worker;
+        let end = process.end().await;
+        settle(&pool, owed, end);
+        if closed {
+            return;
+        }
+        pool.meter.restarted(end.overran);
+        tracing::warn!(
+            set = end.set.and_then(|set| pool.name(set)),
+            overran = end.overran,
+            served,
+            "a worker for policies ended"
+        );
+        if served == 0 && started.elapsed() < AGAIN {
+            sleep(AGAIN).await;
+        }
+    }
+}
+
+struct Worker<'p> {
+    pool: &'p Arc<Inner>,
+    process: Process,
+    owed: VecDeque<Owed>,
+    /// How many requests it has judged.
+    served: u64,
+}
+
+impl Worker<'_> {
+    /// Serves until the process ends or the pool does; says whether the pool did.
+    async fn run(&mut self, controls: &mut mpsc::UnboundedReceiver<Control>) -> bool {
+        let all = self.pool.units().clone();
+        for (id, unit) in all {
+            self.owed.push_back(Owed::Load(id, None));
+            if self.process.line().send(load_frame(id, &unit)).is_err() {
+                return false;
+            }
+        }
+        loop {
+            let (pool, idle) = (self.pool, self.owed.is_empty());
+            let kill_at = self.kill_at();
+            let overdue = async {
+                match kill_at {
+                    Some(at) => sleep_until(at).await,
+                    None => pending().await,
+                }
+            };
+            let went_on = tokio::select! {
+                received = self.process.line().receive() => received.is_ok_and(|payload| self.answered(&payload)),
+                control = controls.recv() => match control {
+                    Some(control) => self.obey(control),
+                    None => return true,
+                },
+                job = pool.queue.next(), if idle => self.judge(job),
+                () = overdue => false,
+            };
+            if !went_on {
+                return false;
+            }
+        }
+    }
+
+    /// The moment at which silence is no longer waited for.
+    fn kill_at(&self) -> Option<Instant> {
+        self.owed.iter().find_map(|owed| match owed {
+            Owed::Judgement(job) => job.deadline.checked_add(GRACE),
+            Owed::Load(..) => None,
+        })
+    }
+
+    fn judge(&mut self, job: Job) -> bool {
+        let frame = protocol::evaluation(job.phase, &job.open(), &job.context, &job.body);
+        self.owed.push_back(Owed::Judgement(job));
+        self.process.line().send(frame.into()).is_ok()
+    }
+
+    fn obey(&mut self, control: Control) -> bool {
+        let frame = match control {
+            Control::Load(id, done) => {
+                let Some(unit) = self.pool.unit(id) else { return true };
+                self.owed.push_back(Owed::Load(id, Some(done)));
+                load_frame(id, &unit)
+            }
+            Control::Unload(id) => protocol::frame(&Order::Unload(id)).into(),
+        };
+        self.process.line().send(frame).is_ok()
+    }
+
+    fn answered(&mut self, payload: &Bytes) -> bool {
+        match self.owed.pop_front() {
+            Some(Owed::Judgement(job)) => {
+                let Ok(outcomes) = protocol::answer::<Outcomes>(payload) else {
+                    self.owed.push_front(Owed::Judgement(job));
+                    return false;
+                };
+                self.served = self.served.saturating_add(1);
+                job.finish(outcomes);
+                true
+            }
+            Some(Owed::Load(_, done)) => {
+                let Ok((loaded, report)) = protocol::answer::<(bool, Report)>(payload) else { return false };
+                if let Some(done) = done {
+                    let _ = done.send(if loaded { Ok(()) } else { Err(report) });
+                }
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+fn load_frame(id: Id, unit: &Arc<crate::rego::unit::Unit>) -> Bytes {
+    protocol::frame(&Order::Load { id, unit: unit.as_ref().clone() }).into()
+}
+
+/// Answers whatever the dead worker owed.
+fn settle(pool: &Arc<Inner>, owed: VecDeque<Owed>, end: End) {
+    let failure = if end.overran { Failure::Budget } else { Failure::Died };
+    let mut first = true;
+    for owed in owed {
+        match owed {
+            Owed::Load(id, done) => {
+                if first && end.set == Some(id) {
+                    pool.give_up(id);
+                }
+                if let Some(done) = done {
+                    let _ = done.send(Err(child::not_compiled("it ended the process that compiles it")));
+                }
+            }
+            Owed::Judgement(mut job) => {
+                match end.set.filter(|_| first) {
+                    Some(set) => job.blame(set, &failure),
+                    None if job.unexplained >= UNEXPLAINED => job.blame_all(&failure),
+                    None => job.unexplained = job.unexplained.saturating_add(1),
+                }
+                if job.open().is_empty() { job.finish(Vec::new()) } else { pool.queue.push_front(job) }
+            }
+        }
+        first = false;
+    }
+}
