@@ -11,6 +11,7 @@ use tracing_subscriber::filter::Targets;
 
 use crate::duration;
 use crate::logging::Format;
+use crate::names;
 use crate::server::Limits;
 
 /// Admission control of shared GPU pools on Kubernetes.
@@ -81,6 +82,17 @@ pub struct Serve {
     /// slicegate's own namespace, where its configuration is [default: that of its service account, else slicegate-system]
     #[arg(long, env = "SLICEGATE_NAMESPACE", value_name = "NAME")]
     pub namespace: Option<String>,
+
+    /// A namespace whose labelled ConfigMaps are policies too, beside slicegate's own; give it again for each further one
+    #[arg(
+        long,
+        env = "SLICEGATE_POLICY_NAMESPACE",
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = namespace,
+        conflicts_with_all = ["offline", "dev"]
+    )]
+    pub policy_namespace: Vec<String>,
 
     /// Use files alone and no cluster
     #[arg(long, env = "SLICEGATE_OFFLINE", group = "alone")]
@@ -201,6 +213,10 @@ impl Serve {
 
 fn level(text: &str) -> Result<Targets, String> {
     text.parse().map_err(|_| "write a level such as info, or levels of parts such as info,kube=debug".to_owned())
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    names::dns_label(text).map(|()| text.to_owned())
 }
 
 fn positive(text: &str) -> Result<Duration, String> {

@@ -1,7 +1,7 @@
 //! The cluster that slicegate guards: credentials, watches, and the one read while a request waits.
 //!
-//! What it does: finds the API server, keeps Namespaces, Nodes, PriorityClasses and the configuration's ConfigMap watched
-//! for as long as the process runs, and hands all of it to a [`Sink`]. What it does not: decide, or write anything.
+//! What it does: finds the API server, keeps Namespaces, Nodes, PriorityClasses, policies and the configuration watched for
+//! as long as the process runs, and hands all of it to a [`Sink`]. What it does not: decide, or write anything.
 //! Invariant: losing the API server changes nothing that is known.
 
 use std::fmt;
@@ -21,7 +21,9 @@ use tracing::info;
 
 use crate::facts::Labels;
 use crate::feed::Sink;
+use watch::Pace;
 
+mod policies;
 mod read;
 mod watch;
 
@@ -44,6 +46,8 @@ pub struct Options {
     pub kubeconfig: Option<PathBuf>,
     /// slicegate's own namespace; none is that of its service account, else [`NAMESPACE`].
     pub namespace: Option<String>,
+    /// Where policies may stand beside that.
+    pub policy_namespaces: Vec<String>,
 }
 
 /// Why no client could be made. Whether the API server answers shows later, and is never an end.
@@ -75,6 +79,8 @@ pub struct ReadError(String, kube::Error);
 pub struct Cluster {
     client: Client,
     namespace: String,
+    /// Where policies may stand, without repetition, slicegate's own first.
+    policy_namespaces: Vec<String>,
 }
 
 impl Cluster {
@@ -91,12 +97,24 @@ impl Cluster {
         let client = Client::try_from(config).map_err(|error| ConnectError::Client(url.clone(), error))?;
         let namespace = options.namespace.or(own).unwrap_or_else(|| NAMESPACE.to_owned());
         info!(%url, namespace, "Cluster found");
-        Ok(Self { client, namespace })
+        Ok(Self::new(client, namespace).with_policies_in(options.policy_namespaces))
     }
 
     /// A cluster behind a client that is there already.
     pub fn new(client: Client, namespace: String) -> Self {
-        Self { client, namespace }
+        let policy_namespaces = vec![namespace.clone()];
+        Self { client, namespace, policy_namespaces }
+    }
+
+    /// Policies may also stand in these.
+    #[must_use]
+    pub fn with_policies_in(mut self, namespaces: Vec<String>) -> Self {
+        for namespace in namespaces {
+            if !self.policy_namespaces.contains(&namespace) {
+                self.policy_namespaces.push(namespace);
+            }
+        }
+        self
     }
 
     /// slicegate's own namespace.
@@ -113,7 +131,8 @@ impl Cluster {
                 read::ConfigMap::follow(&self.namespace, &self.client, &sink).await;
             }
         };
-        let all = futures::future::join(futures::future::join_all(facts), configuration);
+        let policies = policies::follow_all(&self.policy_namespaces, &self.client, Pace::default(), &sink);
+        let all = futures::future::join3(futures::future::join_all(facts), configuration, policies);
         stop.run_until_cancelled(all).await;
     }
 

@@ -3,10 +3,14 @@
 //! What it does: names what is watched, and the one interface by which a watch hands on what it learned. Invariant: a
 //! watch only adds to what is known or replaces it by something complete; losing the source takes nothing away.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::facts::Event;
 use crate::policy::Policy;
+use crate::rego::set::{Key, Set};
+use crate::rego::unit::Unit;
 
 pub mod configuration;
 #[cfg(test)]
@@ -23,11 +27,14 @@ pub enum Watched {
     PriorityClasses,
     /// The configuration.
     Configuration,
+    /// The policy sets.
+    Policies,
 }
 
 impl Watched {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 4] = [Self::Namespaces, Self::Nodes, Self::PriorityClasses, Self::Configuration];
+    pub const ALL: [Self; 5] =
+        [Self::Namespaces, Self::Nodes, Self::PriorityClasses, Self::Configuration, Self::Policies];
 
     /// The word in logs, metrics and on the readiness page.
     pub fn as_str(self) -> &'static str {
@@ -36,6 +43,7 @@ impl Watched {
             Self::Nodes => "nodes",
             Self::PriorityClasses => "priorityclasses",
             Self::Configuration => "configuration",
+            Self::Policies => "policies",
         }
     }
 }
@@ -53,6 +61,13 @@ pub trait Sink: Send + Sync + 'static {
 
     /// This is in force from now on.
     fn policy(&self, policy: Policy);
+
+    /// All policy sets of one namespace, as they are offered. Comes after each complete list, and after each change of what
+    /// a set is made of.
+    fn policies(&self, namespace: &str, sets: BTreeMap<Key, Arc<Set>>);
+
+    /// The last good forms of sets, from before the process started. Comes at most once, before the first policy sets.
+    fn last_good(&self, units: BTreeMap<Key, Unit>);
 
     /// What is known of this is complete and usable from now on. Comes again after each new list.
     fn synced(&self, what: Watched);

@@ -46,7 +46,8 @@ impl Facts {
     /// Watches a kind for ever.
     pub(super) async fn follow(facts: (Watched, Kind), client: &Client, sink: &Arc<dyn Sink>) {
         let mut reader = Self::new(facts, Arc::clone(sink));
-        follow(client, &reader.source(), Pace::default(), &mut reader, sink.as_ref()).await;
+        let tell = |problem| sink.source_problem(facts.0, problem);
+        follow(client, &reader.source(), Pace::default(), &mut reader, &tell).await;
     }
 
     pub(super) fn new((what, kind): (Watched, Kind), sink: Arc<dyn Sink>) -> Self {
@@ -61,7 +62,7 @@ impl Facts {
             Kind::Node => ("/api/v1/nodes", true),
             Kind::PriorityClass => ("/apis/scheduling.k8s.io/v1/priorityclasses", false),
         };
-        Source { what: self.what, path: path.to_owned(), fields: None, metadata_only }
+        Source { what: self.what, path: path.to_owned(), fields: None, labels: None, metadata_only }
     }
 }
 
@@ -107,7 +108,8 @@ impl ConfigMap {
     /// Watches the ConfigMap for ever.
     pub(super) async fn follow(namespace: &str, client: &Client, sink: &Arc<dyn Sink>) {
         let mut reader = Self::new(namespace, Arc::clone(sink));
-        follow(client, &Self::source(namespace), Pace::default(), &mut reader, sink.as_ref()).await;
+        let tell = |problem| sink.source_problem(Watched::Configuration, problem);
+        follow(client, &Self::source(namespace), Pace::default(), &mut reader, &tell).await;
     }
 
     pub(super) fn new(namespace: &str, sink: Arc<dyn Sink>) -> Self {
@@ -120,6 +122,7 @@ impl ConfigMap {
             what: Watched::Configuration,
             path: format!("/api/v1/namespaces/{namespace}/configmaps"),
             fields: Some(format!("metadata.name={CONFIG_MAP}")),
+            labels: None,
             metadata_only: false,
         }
     }

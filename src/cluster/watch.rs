@@ -20,7 +20,7 @@ use thiserror::Error as ThisError;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use crate::feed::{Sink, Watched};
+use crate::feed::Watched;
 
 /// What is followed.
 pub(super) struct Source {
@@ -30,9 +30,14 @@ pub(super) struct Source {
     pub(super) path: String,
     /// A field selector.
     pub(super) fields: Option<String>,
+    /// A label selector.
+    pub(super) labels: Option<String>,
     /// Leave all but the metadata at the API server.
     pub(super) metadata_only: bool,
 }
+
+/// Is told why the API server cannot be reached, and nothing once it is reached again.
+pub(super) type Tell<'s> = &'s (dyn Fn(Option<String>) + Sync);
 
 /// Takes what is followed.
 pub(super) trait Reader: Send {
@@ -80,8 +85,8 @@ impl Default for Pace {
 }
 
 /// Follows a source. Ends only by being dropped.
-pub(super) async fn follow<R: Reader>(client: &Client, source: &Source, pace: Pace, reader: &mut R, sink: &dyn Sink) {
-    let mut contact = Contact::new(source.what, pace, sink);
+pub(super) async fn follow<R: Reader>(client: &Client, source: &Source, pace: Pace, reader: &mut R, tell: Tell<'_>) {
+    let mut contact = Contact::new(source.what, pace, tell);
     let mut version = None;
     loop {
         let step = match &mut version {
@@ -148,7 +153,12 @@ async fn list<R: Reader>(
     reader: &R,
 ) -> Result<(Vec<R::Item>, String), Trouble> {
     let mut all = Vec::new();
-    let mut params = ListParams { field_selector: source.fields.clone(), limit: Some(PAGE), ..ListParams::default() };
+    let mut params = ListParams {
+        field_selector: source.fields.clone(),
+        label_selector: source.labels.clone(),
+        limit: Some(PAGE),
+        ..ListParams::default()
+    };
     loop {
         let request = Request::new(source.path.as_str());
         let request = if source.metadata_only { request.list_metadata(&params) } else { request.list(&params) };
@@ -173,8 +183,12 @@ async fn watch<R: Reader>(
     contact: &mut Contact<'_>,
 ) -> Result<(), Trouble> {
     let seconds = u32::try_from(pace.watch.as_secs()).unwrap_or(u32::MAX);
-    let params =
-        WatchParams { field_selector: source.fields.clone(), timeout: Some(seconds), ..WatchParams::default() };
+    let params = WatchParams {
+        field_selector: source.fields.clone(),
+        label_selector: source.labels.clone(),
+        timeout: Some(seconds),
+        ..WatchParams::default()
+    };
     let request = Request::new(source.path.as_str());
     let request =
         if source.metadata_only { request.watch_metadata(&params, version) } else { request.watch(&params, version) };
@@ -224,7 +238,7 @@ fn gone(error: Error) -> Trouble {
 struct Contact<'s> {
     what: Watched,
     pace: Pace,
-    sink: &'s dyn Sink,
+    tell: Tell<'s>,
     /// What was told last; nothing while all is well.
     told: Option<String>,
     wait: Duration,
@@ -232,14 +246,14 @@ struct Contact<'s> {
 }
 
 impl<'s> Contact<'s> {
-    fn new(what: Watched, pace: Pace, sink: &'s dyn Sink) -> Self {
-        Self { what, pace, sink, told: None, wait: pace.first, failed: None }
+    fn new(what: Watched, pace: Pace, tell: Tell<'s>) -> Self {
+        Self { what, pace, tell, told: None, wait: pace.first, failed: None }
     }
 
     fn stands(&mut self) {
         if self.told.take().is_some() {
             info!(watched = self.what.as_str(), "Watch stands again");
-            self.sink.source_problem(self.what, None);
+            (self.tell)(None);
         }
     }
 
@@ -249,7 +263,7 @@ impl<'s> Contact<'s> {
             let text = trouble.to_string();
             if self.told.as_ref() != Some(&text) {
                 warn!(watched = self.what.as_str(), problem = text, "Watch is broken; what is known stays");
-                self.sink.source_problem(self.what, Some(text.clone()));
+                (self.tell)(Some(text.clone()));
                 self.told = Some(text);
             }
         }

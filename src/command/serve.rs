@@ -128,7 +128,11 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::R
         tasks.spawn("the watch of --facts", watch.map(Ok));
     }
     if !alone {
-        let found = cluster::Options { kubeconfig: options.kubeconfig.clone(), namespace: options.namespace.clone() };
+        let found = cluster::Options {
+            kubeconfig: options.kubeconfig.clone(),
+            namespace: options.namespace.clone(),
+            policy_namespaces: options.policy_namespace.clone(),
+        };
         let cluster = Cluster::connect(found).await?;
         app.read_namespaces_from(Arc::new(FromCluster(cluster.clone())));
         tasks.spawn("the watch of the cluster", cluster.watch(options.config.is_none(), sink, stop).map(Ok));

@@ -1,5 +1,6 @@
 //! A [`Sink`] that tests read: what it is told comes out in order, and a wait for more has an end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use super::{Sink, Watched};
 use crate::facts::Event;
 use crate::policy::Policy;
+use crate::rego::set::{Key, Set};
+use crate::rego::unit::Unit;
 
 /// Fails a test that hangs.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
@@ -19,6 +22,10 @@ pub(crate) enum Told {
     Fact(Event),
     /// The digest of the policy.
     Policy(String),
+    /// The namespace, and each set's name with the files of its modules.
+    Policies(String, Vec<(String, Vec<String>)>),
+    /// The digests of units, by key.
+    LastGood(Vec<(String, String)>),
     Synced(Watched),
     Configuration(Option<String>),
     Source(Watched, Option<String>),
@@ -60,6 +67,13 @@ impl Sink for Recorder {
     }
     fn policy(&self, policy: Policy) {
         self.tell(Told::Policy(policy.digest));
+    }
+    fn policies(&self, namespace: &str, sets: BTreeMap<Key, Arc<Set>>) {
+        let shown = |(key, set): (Key, Arc<Set>)| (key.to_string(), set.modules.keys().cloned().collect());
+        self.tell(Told::Policies(namespace.to_owned(), sets.into_iter().map(shown).collect()));
+    }
+    fn last_good(&self, units: BTreeMap<Key, Unit>) {
+        self.tell(Told::LastGood(units.into_iter().map(|(key, unit)| (key.to_string(), unit.digest)).collect()));
     }
     fn synced(&self, what: Watched) {
         self.tell(Told::Synced(what));

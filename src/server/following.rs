@@ -4,6 +4,7 @@
 //! Invariant: readiness waits for the first complete list of everything watched and for a first good configuration; what
 //! goes wrong after that is told, and takes nothing away.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,12 +18,24 @@ use crate::cluster::Cluster;
 use crate::facts::{Event, Labels};
 use crate::feed::{Sink, Watched};
 use crate::policy::Policy;
+use crate::rego::set::{Key, Set};
+use crate::rego::unit::Unit;
+
+/// Takes the policy sets that watches offer.
+pub trait PolicySink: Send + Sync + fmt::Debug {
+    /// All sets of one namespace.
+    fn policies(&self, namespace: &str, sets: BTreeMap<Key, Arc<Set>>);
+
+    /// The last good forms of sets, before the first sets come.
+    fn last_good(&self, units: BTreeMap<Key, Unit>);
+}
 
 /// Hands on what watches learn.
 #[derive(Debug)]
 pub struct Following {
     app: Arc<App>,
     waiting: Vec<(Watched, Condition)>,
+    policies: Option<Arc<dyn PolicySink>>,
 }
 
 impl Following {
@@ -30,7 +43,14 @@ impl Following {
     pub fn new(app: Arc<App>, watched: &[Watched]) -> Self {
         let condition = |what: &Watched| (*what, app.readiness.condition(what.as_str(), "not read yet"));
         let waiting = watched.iter().map(condition).collect();
-        Self { app, waiting }
+        Self { app, waiting, policies: None }
+    }
+
+    /// Hands policy sets on to here.
+    #[must_use]
+    pub fn with_policies(mut self, policies: Arc<dyn PolicySink>) -> Self {
+        self.policies = Some(policies);
+        self
     }
 
     fn condition(&self, what: Watched) -> Option<&Condition> {
@@ -53,6 +73,18 @@ impl Sink for Following {
 
     fn policy(&self, policy: Policy) {
         self.app.replace_policy(policy);
+    }
+
+    fn policies(&self, namespace: &str, sets: BTreeMap<Key, Arc<Set>>) {
+        if let Some(policies) = &self.policies {
+            policies.policies(namespace, sets);
+        }
+    }
+
+    fn last_good(&self, units: BTreeMap<Key, Unit>) {
+        if let Some(policies) = &self.policies {
+            policies.last_good(units);
+        }
     }
 
     fn synced(&self, what: Watched) {

@@ -10,6 +10,8 @@ use slicegate::cluster::{Cluster as Watches, Options as Find};
 use slicegate::facts::{Event, Facts, Labels};
 use slicegate::feed::{Sink, Watched};
 use slicegate::policy::Policy;
+use slicegate::rego::set::{Key, Set};
+use slicegate::rego::unit::Unit;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, Options, shipped, wait};
@@ -23,6 +25,7 @@ const GOOD: &str = "apiVersion: slicegate.io/v1alpha1\nkind: Config\nenforcement
 struct Known {
     facts: Facts,
     digest: Option<String>,
+    policies: Vec<String>,
     synced: BTreeSet<Watched>,
     lost: BTreeMap<Watched, String>,
     configuration: Option<String>,
@@ -52,6 +55,10 @@ impl Sink for Keeper {
     fn policy(&self, policy: Policy) {
         self.see(|known| known.digest = Some(policy.digest));
     }
+    fn policies(&self, _: &str, sets: BTreeMap<Key, Arc<Set>>) {
+        self.see(|known| known.policies = sets.into_keys().map(|key| key.to_string()).collect());
+    }
+    fn last_good(&self, _: BTreeMap<Key, Unit>) {}
     fn synced(&self, what: Watched) {
         self.see(|known| known.synced.insert(what));
     }
@@ -119,7 +126,7 @@ fn watches_need_no_more_than_the_shipped_role_and_outlive_the_api_server() -> Re
 
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let keeper = Arc::new(Keeper::default());
-    let find = Find { kubeconfig: Some(cluster.kubeconfig_for(USER, None)?), namespace: None };
+    let find = Find { kubeconfig: Some(cluster.kubeconfig_for(USER, None)?), ..Find::default() };
     let watches = runtime.block_on(Watches::connect(find))?;
     assert_eq!(watches.namespace(), "slicegate-system");
     let stop = CancellationToken::new();

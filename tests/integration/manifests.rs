@@ -144,7 +144,7 @@ fn the_case_on_webhook_configurations_holds() {
 }
 
 #[test]
-fn the_role_reads_what_is_watched_and_writes_nothing() {
+fn the_roles_are_as_narrow_as_rbac_can_say() {
     let core = json!([""]);
     assert_eq!(
         manifest("deploy/slicegate.yaml", "ClusterRole")["rules"],
@@ -156,12 +156,18 @@ fn the_role_reads_what_is_watched_and_writes_nothing() {
     );
     assert_eq!(
         manifest("deploy/slicegate.yaml", "Role")["rules"],
-        json!([{
-            "apiGroups": core,
-            "resources": ["configmaps"],
-            "resourceNames": ["slicegate-config"],
-            "verbs": ["get", "list", "watch"],
-        }])
+        json!([
+            {"apiGroups": core, "resources": ["configmaps"], "verbs": ["get", "list", "watch", "patch"]},
+            {"apiGroups": core, "resources": ["secrets"], "verbs": ["get", "list", "create", "patch", "delete"]},
+            {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+            {
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "resourceNames": ["slicegate"],
+                "verbs": ["get", "update"],
+            },
+        ])
     );
     for (binding, role) in [("ClusterRoleBinding", "ClusterRole"), ("RoleBinding", "Role")] {
         let binding = manifest("deploy/slicegate.yaml", binding);
