@@ -13,6 +13,8 @@ use crate::duration;
 use crate::logging::Format;
 use crate::names;
 use crate::server::Limits;
+use crate::workers;
+use crate::workers::child::Settings;
 
 /// Admission control of shared GPU pools on Kubernetes.
 ///
@@ -31,6 +33,9 @@ pub struct Args {
 pub enum Verb {
     /// Answer the API server's admission reviews.
     Serve(Box<Serve>),
+    /// Evaluate policies for the server that starts this.
+    #[command(hide = true)]
+    RegoWorker(RegoWorker),
 }
 
 /// Answer the API server's admission reviews.
@@ -74,6 +79,10 @@ pub struct Serve {
     /// Manifests of Namespaces, Nodes and PriorityClasses, a file or a folder, in place of a cluster: with --offline or --dev
     #[arg(long, env = "SLICEGATE_FACTS", value_name = "PATH", requires = "alone")]
     pub facts: Option<PathBuf>,
+
+    /// Rego policies: manifests of labelled ConfigMaps, or folders of .rego files, beside those of the cluster
+    #[arg(long, env = "SLICEGATE_POLICIES", value_name = "PATH")]
+    pub policies: Option<PathBuf>,
 
     /// The kubeconfig of the cluster, where the process does not run in it
     #[arg(long, env = "SLICEGATE_KUBECONFIG", value_name = "FILE", conflicts_with_all = ["offline", "dev"])]
@@ -119,7 +128,46 @@ pub struct Serve {
     pub log_level: Targets,
 
     #[command(flatten)]
+    rego: Rego,
+
+    #[command(flatten)]
     bounds: Bounds,
+}
+
+/// What bounds the evaluation of policies.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Policies")]
+struct Rego {
+    /// How many processes evaluate policies, beside one that stands ready [default: one for each core]
+    #[arg(long, env = "SLICEGATE_REGO_WORKERS", value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
+    rego_workers: Option<u16>,
+
+    /// The processor time that one policy set may take for one request
+    #[arg(long, env = "SLICEGATE_REGO_BUDGET", value_name = "DURATION", value_parser = positive, default_value = "20ms")]
+    rego_budget: Duration,
+
+    /// The memory that one policy set may take for one request, beyond what all loaded sets take
+    #[arg(long, env = "SLICEGATE_REGO_MEMORY", value_name = "SIZE", value_parser = size, default_value = "64MiB")]
+    rego_memory: usize,
+}
+
+/// What a worker process is told by the server that starts it.
+#[derive(Debug, clap::Args)]
+pub struct RegoWorker {
+    /// Microseconds of processor time for one evaluation
+    budget: u64,
+    /// Microseconds of processor time for compiling one set
+    compile_budget: u64,
+    /// Bytes of memory for either
+    memory: u64,
+}
+
+impl RegoWorker {
+    /// In the words of the worker.
+    pub fn settings(&self) -> Settings {
+        let micros = Duration::from_micros;
+        Settings { budget: micros(self.budget), compile_budget: micros(self.compile_budget), memory: self.memory }
+    }
 }
 
 /// What bounds the server.
@@ -189,6 +237,15 @@ impl Serve {
         self.log_format.unwrap_or(if self.dev { Format::Text } else { Format::Json })
     }
 
+    /// How policies are evaluated.
+    pub fn workers(&self) -> workers::Options {
+        let default = workers::Options::default();
+        let memory = u64::try_from(self.rego.rego_memory).unwrap_or(u64::MAX);
+        let settings = Settings { budget: self.rego.rego_budget, memory, ..default.settings };
+        let workers = self.rego.rego_workers.map_or(default.workers, usize::from);
+        workers::Options { workers, settings, ..default }
+    }
+
     /// What bounds the server.
     pub fn limits(&self) -> Limits {
         let bounds = &self.bounds;
@@ -237,8 +294,10 @@ mod tests {
     use clap::CommandFactory as _;
 
     fn serve(flags: &[&str]) -> Result<Serve, clap::Error> {
-        let Verb::Serve(serve) = Args::try_parse_from(["slicegate", "serve"].iter().chain(flags))?.verb;
-        Ok(*serve)
+        match Args::try_parse_from(["slicegate", "serve"].iter().chain(flags))?.verb {
+            Verb::Serve(serve) => Ok(*serve),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

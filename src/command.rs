@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::args::{Args, Verb};
+use crate::workers;
 
 mod dev;
 mod serve;
@@ -14,5 +15,6 @@ mod serve;
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Serve(options) => serve::run(&options),
+        Verb::RegoWorker(options) => workers::child::run(options.settings()),
     }
 }

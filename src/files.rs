@@ -83,7 +83,7 @@ pub async fn watch_policy(
     if let Some(first) = first {
         configuration.accept(first);
     }
-    poll(path, Content::of_file, interval, stop, |content| match content.and_then(Content::into_text) {
+    poll(path, Content::of_file, interval, stop, |content| match content.clone().and_then(Content::into_text) {
         Ok(text) => configuration.offer(&text),
         Err(Unreadable { why, .. }) => configuration.reject(&why),
     })
@@ -95,7 +95,7 @@ pub async fn watch_facts(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>,
     let mut broken = false;
     let root = path.clone();
     poll(path, Content::of, interval, stop, |content| {
-        match content.map_err(FileError::from).and_then(|content| facts(&root, &content)) {
+        match content.clone().map_err(FileError::from).and_then(|content| facts(&root, &content)) {
             Ok(manifests) => {
                 info!(path = %root.display(), facts = manifests.facts.len(), "Facts in force");
                 if !manifests.ignored.is_empty() {
@@ -135,7 +135,8 @@ pub async fn watch_policies(path: PathBuf, interval: Duration, sink: Arc<dyn Sin
             if std::mem::take(&mut broken) {
                 sink.source_problem(Watched::Policies, None);
             }
-            sink.policies(&root, sets.into_iter().map(|set| (set.key.clone(), Arc::new(set))).collect());
+            sink.policies(&root, sets.iter().map(|set| (set.key.clone(), Arc::new(set.clone()))).collect());
+            sink.synced(Watched::Policies);
         }
         Err(problem) => {
             error!(path = root, %problem, "Policy sets cannot be read; what is in force stays");
@@ -166,7 +167,7 @@ async fn poll<T: PartialEq + Send + 'static>(
         if !settled {
             (last, handed_on) = (Some(found), false);
         } else if !handed_on {
-            changed(found);
+            last.iter().for_each(&mut changed);
             handed_on = true;
         }
         let pause = if settled { interval } else { interval.min(SETTLE) };

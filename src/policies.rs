@@ -89,11 +89,12 @@ pub struct Policies {
 }
 
 /// What the registry is told.
-#[derive(Debug)]
 enum Message {
     Offer(Offer),
     /// The last good forms that were kept, to be told before the first offer.
     Kept(BTreeMap<Key, Unit>),
+    /// To be called when all that was offered before is in force or found bad.
+    Settled(Box<dyn FnOnce() + Send>),
 }
 
 impl Policies {
@@ -101,6 +102,11 @@ impl Policies {
     pub fn offer(&self, source: impl Into<String>, sets: BTreeMap<Key, Arc<Set>>) {
         // The registry lives as long as the process.
         let _ = self.offers.send(Message::Offer(Offer { source: source.into(), sets }));
+    }
+
+    /// Calls when all that was offered before is in force or found bad.
+    pub fn settled(&self, then: Box<dyn FnOnce() + Send>) {
+        let _ = self.offers.send(Message::Settled(then));
     }
 
     /// Gives the last good forms that were kept.

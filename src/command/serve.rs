@@ -19,6 +19,7 @@ use crate::cluster::{self, Cluster};
 use crate::facts::Facts;
 use crate::feed::configuration::default_policy;
 use crate::feed::{Sink, Watched};
+use crate::policies::Registry;
 use crate::server::following::{Following, FromCluster};
 use crate::server::tls::{Certificates, Pair};
 use crate::server::{self, App, reload};
@@ -42,7 +43,7 @@ async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> 
     // Signals first, so that one that comes early ends the process as one that comes late does.
     let mut signals = Signals::new()?;
     let pair = if options.dev { dev::pair(options.listen().ip())? } else { pair(options)? };
-    let mut app = App::new(default_policy(), Facts::default(), options.limits());
+    let mut app = App::with_workers(default_policy(), Facts::default(), options.limits(), options.workers());
     app.metrics.add_counter("log_lines_dropped", "Lines that were not logged since nobody read them", log.dropped());
     let app = Arc::new(app);
     let condition = app.readiness.condition("tls", "there is no certificate yet");
@@ -114,7 +115,13 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::R
     let alone = options.dev || options.offline;
     let facts = if alone && options.facts.is_none() { &[][..] } else { &FACTS[..] };
     let configuration = if alone && options.config.is_none() { &[][..] } else { &[Watched::Configuration][..] };
-    let sink: Arc<dyn Sink> = Arc::new(Following::new(Arc::clone(app), &[facts, configuration].concat()));
+    let policies = if alone && options.policies.is_none() { &[][..] } else { &[Watched::Policies][..] };
+    let home = options.namespace.clone().unwrap_or_else(|| cluster::NAMESPACE.to_owned());
+    let publish = Arc::clone(app);
+    let (registry, offers) = Registry::new(app.workers.clone(), home, Box::new(move |sets| publish.replace_sets(sets)));
+    tasks.spawn("the registry of policies", registry.run().map(Ok));
+    let following = Following::new(Arc::clone(app), &[facts, configuration, policies].concat());
+    let sink: Arc<dyn Sink> = Arc::new(following.with_policies(offers));
     let stop = app.shutdown.aborting();
     if let Some(path) = options.config.clone() {
         let first = files::read_policy(&path)?;
@@ -126,6 +133,11 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::R
         files::read_facts(&path)?;
         let watch = files::watch_facts(path, files::INTERVAL, Arc::clone(&sink), stop.clone());
         tasks.spawn("the watch of --facts", watch.map(Ok));
+    }
+    if let Some(path) = options.policies.clone() {
+        files::policies::read(&path)?;
+        let watch = files::watch_policies(path, files::INTERVAL, Arc::clone(&sink), stop.clone());
+        tasks.spawn("the watch of --policies", watch.map(Ok));
     }
     if !alone {
         let found = cluster::Options {

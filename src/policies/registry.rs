@@ -29,6 +29,8 @@ pub struct Registry {
     messages: mpsc::UnboundedReceiver<Message>,
     reports: watch::Sender<Arc<Vec<SetReport>>>,
     publish: Publish,
+    /// Who waits until all that was offered is settled.
+    waiting: Vec<Box<dyn FnOnce() + Send>>,
     /// All sets, by their source.
     offered: BTreeMap<String, BTreeMap<Key, Arc<Set>>>,
     /// The last good forms from before this process.
@@ -60,12 +62,12 @@ impl Registry {
     pub fn new(workers: Workers, home: String, publish: Publish) -> (Self, Policies) {
         let (offers, messages) = mpsc::unbounded_channel();
         let (reports, told) = watch::channel(Arc::default());
-        let (offered, kept, known) = Default::default();
-        let registry = Self { workers, home, messages, reports, publish, offered, kept, known };
+        let (waiting, offered, kept, known) = Default::default();
+        let registry = Self { workers, home, messages, reports, publish, waiting, offered, kept, known };
         (registry, Policies { offers, reports: told })
     }
 
-    /// Runs for as long as anybody may offer something.
+    /// Runs until it is dropped; when nobody can offer anything any more, what is in force stays.
     pub async fn run(mut self) {
         while let Some(message) = self.messages.recv().await {
             self.take(message);
@@ -74,7 +76,9 @@ impl Registry {
                 self.take(message);
             }
             self.settle().await;
+            self.waiting.drain(..).for_each(|then| then());
         }
+        std::future::pending().await
     }
 
     fn take(&mut self, message: Message) {
@@ -83,6 +87,7 @@ impl Registry {
                 self.offered.insert(source, sets);
             }
             Message::Kept(units) => self.kept = units,
+            Message::Settled(then) => self.waiting.push(then),
         }
     }
 

@@ -21,6 +21,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
+        .route("/policies", get(policies))
         .route("/version", get(version))
         .with_state(app)
 }
@@ -35,6 +36,10 @@ async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Response {
         return "ok\n".into_response();
     }
     let mut text = app.readiness.describe();
+    for report in app.rules().sets.reports.iter() {
+        // Each replica says which form of each set it has in force, so that they can be compared.
+        text.push_str(&format!("[+]policy {} {} {}\n", report.key, report.state.as_str(), report.digest));
+    }
     text.push_str(if draining { "[-]shutdown in progress\n" } else { "[+]shutdown ok\n" });
     text.push_str(if ready { "readyz check passed\n" } else { "readyz check failed\n" });
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -44,6 +49,14 @@ async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Response {
 async fn metrics(State(app): State<Arc<App>>) -> Response {
     match app.metrics.encode() {
         Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+/// The state of each policy set.
+async fn policies(State(app): State<Arc<App>>) -> Response {
+    match serde_json::to_string(app.rules().sets.reports.as_ref()) {
+        Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }
 }

@@ -17,25 +17,17 @@ use super::readiness::Condition;
 use crate::cluster::Cluster;
 use crate::facts::{Event, Labels};
 use crate::feed::{Sink, Watched};
+use crate::policies::Policies;
 use crate::policy::Policy;
 use crate::rego::set::{Key, Set};
 use crate::rego::unit::Unit;
-
-/// Takes the policy sets that watches offer.
-pub trait PolicySink: Send + Sync + fmt::Debug {
-    /// All sets of one namespace.
-    fn policies(&self, namespace: &str, sets: BTreeMap<Key, Arc<Set>>);
-
-    /// The last good forms of sets, before the first sets come.
-    fn last_good(&self, units: BTreeMap<Key, Unit>);
-}
 
 /// Hands on what watches learn.
 #[derive(Debug)]
 pub struct Following {
     app: Arc<App>,
     waiting: Vec<(Watched, Condition)>,
-    policies: Option<Arc<dyn PolicySink>>,
+    policies: Option<Policies>,
 }
 
 impl Following {
@@ -48,7 +40,7 @@ impl Following {
 
     /// Hands policy sets on to here.
     #[must_use]
-    pub fn with_policies(mut self, policies: Arc<dyn PolicySink>) -> Self {
+    pub fn with_policies(mut self, policies: Policies) -> Self {
         self.policies = Some(policies);
         self
     }
@@ -77,18 +69,22 @@ impl Sink for Following {
 
     fn policies(&self, namespace: &str, sets: BTreeMap<Key, Arc<Set>>) {
         if let Some(policies) = &self.policies {
-            policies.policies(namespace, sets);
+            policies.offer(namespace, sets);
         }
     }
 
     fn last_good(&self, units: BTreeMap<Key, Unit>) {
         if let Some(policies) = &self.policies {
-            policies.last_good(units);
+            policies.keep(units);
         }
     }
 
     fn synced(&self, what: Watched) {
-        if let Some(condition) = self.condition(what) {
+        if let (Watched::Policies, Some(policies)) = (what, &self.policies) {
+            // What was read is to be loaded or found bad before requests may come.
+            let condition = self.condition(what).cloned();
+            policies.settled(Box::new(move || condition.iter().for_each(Condition::fulfil)));
+        } else if let Some(condition) = self.condition(what) {
             condition.fulfil();
         }
     }
