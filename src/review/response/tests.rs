@@ -15,7 +15,7 @@ fn answer(phase: Phase, object: &Value) -> Value {
     let body = review.to_string();
     let request = decode(body.as_bytes()).unwrap();
     let policy = Policy { config: Config::default(), digest: "d".to_owned() };
-    let decision = decide(phase, &request, &policy, &Facts::default(), Timestamp::UNIX_EPOCH);
+    let decision = decide(phase, &request, &policy, &Facts::default(), &[], Timestamp::UNIX_EPOCH);
     let encoded = encode(phase, &request, &decision, &policy.digest);
     assert_eq!(encoded.patch_error, None);
     serde_json::from_slice(&encoded.body).unwrap()
