@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 //! stub
 use crate::rego::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,3 +25,7 @@ pub struct Report {
 pub fn check(_unit: &Unit<'_>) -> Report {
     Report::default()
 }
+=======
+//! Static checks of policies: what the engine would not say, or would say only when it is too late.
+pub mod brackets;
+>>>>>>> 11880e4 (Refuse policies that would stall the parser)
