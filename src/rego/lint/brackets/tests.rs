@@ -23,7 +23,7 @@ const NESTING: [(&str, &str, usize, usize, &str); 14] = [
     ("{\"z\": 1, \"a\":\n", "}", 64, 65, "64 deep"),
     ("f(\n", ")", 64, 65, "64 deep"),
     ("a[\n", "]", 64, 65, "64 deep"),
-    ("-\n", "", 240, 241, "240 operators"),
+    ("-\n", "", 63, 64, "64 deep"),
 ];
 
 #[test]
@@ -55,7 +55,8 @@ fn the_bracket_to_blame_is_named() {
 #[test]
 fn strings_and_comments_are_skipped() {
     let many = "[".repeat(100);
-    let text = format!("package t\n\n# {many}\nx := \"{many}\\\"{many}\"\ny := `{many}\n{many}\"`\nz := \"`\" # {many}`\n");
+    let text =
+        format!("package t\n\n# {many}\nx := \"{many}\\\"{many}\"\ny := `{many}\n{many}\"`\nz := \"`\" # {many}`\n");
     assert_eq!(check("p.rego", &text), []);
 }
 
@@ -69,7 +70,9 @@ fn what_people_write_passes() {
                  c.b[_]\n\t\ty != \"a\"\n\t}\n\tcount(x) > 1\n\tmsg := sprintf(\"%v %v\", [c.name, x])\n}\n\n"
         .repeat(2000);
     assert_eq!(check("p.rego", &format!("package t\n\n{rules}")), []);
-    let v0 = "deny[msg] {\n  x := input.a\n  x[_].b == [1, 2][_]\n  msg := {\"msg\": \"a\"}\n} else = 1 {\n true\n}\n\n".repeat(500);
+    let v0 =
+        "deny[msg] {\n  x := input.a\n  x[_].b == [1, 2][_]\n  msg := {\"msg\": \"a\"}\n} else = 1 {\n true\n}\n\n"
+            .repeat(500);
     assert_eq!(check("p.rego", &format!("package t\n\n{v0}")), []);
 }
 
@@ -77,7 +80,8 @@ fn what_people_write_passes() {
 #[test]
 fn the_deepest_that_passes_is_safe_in_the_engine() {
     let chains = ["+ 1\n", "[\n1]", "\n| x"].map(|link| format!("a{}", link.repeat(238)));
-    let levels = NESTING.map(|(open, close, good, ..)| nested(open, close, good));
+    let levels = NESTING.iter().filter(|(_, _, good, ..)| *good > 60);
+    let levels: Vec<String> = levels.map(|(open, close, good, ..)| nested(open, close, *good)).collect();
     for text in levels.iter().chain(&chains) {
         let mut engine = regorus::Engine::new();
         let policy = format!("package t\n\nx := {text}\n\na := {{}}\n\nf(y) := y\n");
