@@ -119,13 +119,11 @@ fn written(path: &[String]) -> String {
         let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && !name.starts_with(|c: char| c.is_ascii_digit())
             && !name.is_empty();
-        if !plain {
-            text.push_str(&format!("[{}]", serde_json::Value::from(name.as_str())));
+        if plain {
+            let dot = if text.is_empty() { "" } else { "." };
+            text.extend([dot, name]);
         } else {
-            if !text.is_empty() {
-                text.push('.');
-            }
-            text.push_str(name);
+            text.extend(["[", &serde_json::Value::from(name.as_str()).to_string(), "]"]);
         }
     }
     text
