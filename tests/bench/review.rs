@@ -41,7 +41,7 @@ fn main() {
         for phase in [Phase::Validate, Phase::Mutate] {
             let whole = || {
                 let request = decode(black_box(body)).unwrap();
-                let decision = decide(phase, &request, &policy, &facts, Timestamp::UNIX_EPOCH);
+                let decision = decide(phase, &request, &policy, &facts, &[], Timestamp::UNIX_EPOCH);
                 encode(phase, &request, &decision, &policy.digest).body.len()
             };
             let parse = || serde_json::from_slice::<serde_json::Value>(black_box(body)).unwrap().is_object().into();

@@ -35,14 +35,14 @@ impl Judge {
     pub(crate) fn judge(&self, object: &Value, old: &Value) -> Decision {
         let body = review(object, old);
         let request = decode(body.as_bytes()).unwrap();
-        decide(Phase::Validate, &request, &self.policy, &self.facts, Timestamp::UNIX_EPOCH)
+        decide(Phase::Validate, &request, &self.policy, &self.facts, &[], Timestamp::UNIX_EPOCH)
     }
 
     /// The object after mutation, by the bytes that would be sent.
     pub(crate) fn mutated(&self, object: &Value) -> Value {
         let body = review(object, &Value::Null);
         let request = decode(body.as_bytes()).unwrap();
-        let decision = decide(Phase::Mutate, &request, &self.policy, &self.facts, Timestamp::UNIX_EPOCH);
+        let decision = decide(Phase::Mutate, &request, &self.policy, &self.facts, &[], Timestamp::UNIX_EPOCH);
         let encoded = encode(Phase::Mutate, &request, &decision, "default");
         assert_eq!(encoded.patch_error, None);
         let answer: Value = serde_json::from_slice(&encoded.body).unwrap();

@@ -53,7 +53,7 @@ proptest! {
         if let Ok(request) = decode(&body) {
             let Judge { policy, facts } = usual();
             for phase in [Phase::Mutate, Phase::Validate] {
-                let decision = decide(phase, &request, &policy, &facts, Timestamp::UNIX_EPOCH);
+                let decision = decide(phase, &request, &policy, &facts, &[], Timestamp::UNIX_EPOCH);
                 let answer: Value = serde_json::from_slice(&encode(phase, &request, &decision, "d").body).unwrap();
                 prop_assert_eq!(answer.pointer("/response/uid").and_then(Value::as_str), Some(request.uid.as_ref()));
             }
