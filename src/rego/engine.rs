@@ -3,6 +3,7 @@
 //! Invariant: whatever ended in an error is thrown away, since the engine keeps traces of what it was in the middle of; and time
 //! is counted by the caller's clock, not by the wall.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -37,6 +38,19 @@ pub struct Interpreter {
     working: Engine,
     /// What it sees.
     input: Value,
+    /// What the evaluations were seen to do, where somebody wants to know.
+    seen: Option<Seen>,
+}
+
+/// What evaluations did beside giving a value.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// The texts that were printed, each with its file and line.
+    pub prints: Vec<String>,
+    /// The lines that were evaluated, by file; only where coverage was asked for.
+    pub covered: BTreeMap<String, BTreeSet<u32>>,
+    /// The lines of the same files that could have been.
+    pub not_covered: BTreeMap<String, BTreeSet<u32>>,
 }
 
 impl Interpreter {
@@ -63,7 +77,7 @@ impl Interpreter {
             problems.push(problem(&error.to_string(), ""));
         }
         if problems.is_empty() {
-            Ok(Self { working: engine.clone(), pristine: engine, input: Value::Undefined })
+            Ok(Self { working: engine.clone(), pristine: engine, input: Value::Undefined, seen: None })
         } else {
             Err(problems)
         }
@@ -83,6 +97,21 @@ impl Interpreter {
         self.pristine.eval_query("true".to_owned(), false).map_err(|error| problem(&error.to_string(), ""))?;
         self.working = self.pristine.clone();
         Ok(())
+    }
+
+    /// From now on keeps what evaluations print and, if wanted, which lines they reach.
+    pub fn observe(&mut self, coverage: bool) {
+        self.pristine.set_enable_coverage(coverage);
+        self.working = self.pristine.clone();
+        self.seen = Some(Seen::default());
+    }
+
+    /// Takes what was seen since the last time, and forgets everything that an evaluation may have left behind.
+    pub fn take_seen(&mut self) -> Seen {
+        self.note();
+        self.working = self.pristine.clone();
+        self.working.set_input(self.input.clone());
+        self.seen.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Sets what the next evaluations see.
@@ -126,20 +155,38 @@ impl Interpreter {
             self.working.set_execution_timer_config(ExecutionTimerConfig { limit, check_interval: STEPS });
             let error = match ask(&mut self.working) {
                 Ok(value) => {
-                    let _ = self.working.take_prints();
+                    if self.seen.is_none() {
+                        let _ = self.working.take_prints();
+                    }
                     return Ok(value);
                 }
                 Err(error) => error,
             };
+            let again =
+                error.downcast_ref::<LimitError>().is_some() && (budget.clock)().saturating_sub(start) < budget.limit;
+            // What is begun anew prints anew.
+            if !again {
+                self.note();
+            }
             self.working = self.pristine.clone();
             self.working.set_input(self.input.clone());
             if error.downcast_ref::<LimitError>().is_none() {
                 return Err(Failure::Error(problem(&error.to_string(), "")));
             }
-            if (budget.clock)().saturating_sub(start) >= budget.limit {
+            if !again {
                 return Err(Failure::Budget);
             }
             limit = limit.saturating_mul(2);
+        }
+    }
+
+    /// Writes down what the working engine did, before it is thrown away.
+    fn note(&mut self) {
+        let Some(seen) = &mut self.seen else { return };
+        seen.prints.extend(self.working.take_prints().unwrap_or_default());
+        for file in self.working.get_coverage_report().map(|report| report.files).unwrap_or_default() {
+            seen.covered.entry(file.path.clone()).or_default().extend(file.covered);
+            seen.not_covered.entry(file.path).or_default().extend(file.not_covered);
         }
     }
 }

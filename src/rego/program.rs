@@ -170,7 +170,7 @@ fn take(outcome: &mut Outcome, entry: &Entry, phase: Phase, value: &Value) -> Re
 }
 
 /// The data documents in the engine's form.
-fn documents(set: &Set) -> Result<BTreeMap<String, Value>, Problem> {
+pub(super) fn documents(set: &Set) -> Result<BTreeMap<String, Value>, Problem> {
     let documents = set.data.iter().map(|(name, document)| {
         let text = document.to_string();
         let read = crate::json::parse(text.as_bytes()).map_err(|error| error.to_string());
