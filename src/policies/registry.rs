@@ -135,12 +135,12 @@ impl Registry {
         let checked = if set.is_empty() {
             Checked {
                 report: Report { errors: set.errors.clone(), warnings: set.warnings.clone() },
-                speaks: Speaks::default(),
+                ..Checked::default()
             }
         } else {
-            self.workers.check(&Check { unit: unit.clone() }).await
+            self.workers.check(&Check::of(unit.clone())).await
         };
-        let Checked { report, speaks } = checked;
+        let Checked { report, speaks, .. } = checked;
         let good = report.errors.is_empty();
         tell(&set.key, &unit.digest, &report);
         let known = self.known.entry(set.key.clone()).or_default();
@@ -162,7 +162,7 @@ impl Registry {
     /// The form of a set that was good before this process began, if it is good still.
     async fn last_good(&mut self, key: &Key) -> Option<(Arc<Unit>, Speaks)> {
         let unit = self.kept.remove(key)?;
-        let Checked { report, speaks } = self.workers.check(&Check { unit: unit.clone() }).await;
+        let Checked { report, speaks, .. } = self.workers.check(&Check::of(unit.clone())).await;
         if !report.errors.is_empty() {
             warn!(policy = %key, "its last good form cannot be loaded any more");
             return None;

@@ -50,7 +50,7 @@ impl Verdict {
         let complaint = Complaint {
             rule: "error".to_owned(),
             warns: false,
-            message: format!("policy {} {}", self.set, failure.explain()),
+            message: format!("the policy {}", failure.explain()),
             path: String::new(),
             fix: "tell the platform team; this is no fault of the object".to_owned(),
         };

@@ -19,14 +19,16 @@ use std::time::Duration;
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::protocol::{self, Asked, Check, Checked, Evaluation, Id, MAX_FRAME, Order};
+use super::protocol::{self, Asked, Check, Checked, Evaluation, Id, MAX_FRAME, Order, Sample};
 use super::watchdog::{self, Watchdog};
+use crate::policy::Phase;
 use crate::rego::engine::Budget;
-use crate::rego::input::Input;
+use crate::rego::input::{Context, Input, Workload};
 use crate::rego::lint::Report;
 use crate::rego::outcome::{Failure, Outcome};
 use crate::rego::problem::Problem;
-use crate::rego::program::{Program, Speaks};
+use crate::rego::program::Program;
+use crate::rego::testing;
 
 /// The stack on which policies run. A deep one costs nothing until it is used, and what nests deep but not endlessly gets
 /// through.
@@ -117,12 +119,45 @@ impl Worker {
         }
     }
 
+    /// Compiles a set, tries it on a request that every policy should be ready for, runs its tests, and judges samples.
     fn check(&mut self, check: &Check) -> Checked {
-        let budget = self.settings.compile_budget;
-        self.guarded(None, budget, |_| match Program::compile(&check.unit) {
-            (Some(program), report) => Checked { report, speaks: program.speaks() },
-            (None, report) => Checked { report, speaks: Speaks::default() },
-        })
+        let (compiling, limit) = (self.settings.compile_budget, self.settings.budget);
+        let compiled = self.guarded(None, compiling, |_| caught(|| Program::compile(&check.unit)));
+        let (program, report) = compiled.unwrap_or_else(|failure| (None, not_compiled(&failure.explain())));
+        let mut checked = Checked { report, ..Checked::default() };
+        let Some(mut program) = program else { return checked };
+        checked.speaks = program.speaks();
+        if let Some(failure) = self.judge_sample(&mut program, &probe(), limit).error {
+            tried(&failure, &mut checked.report);
+        }
+        if let Some(options) = &check.tests {
+            // Each test has its own budget; all together have that of compiling, several times over.
+            let whole = compiling.saturating_mul(5);
+            let budget = Budget { limit, clock: &watchdog::processor_time };
+            let tests = self.guarded(None, whole, |_| caught(|| testing::run(&check.unit, options, budget)));
+            match tests {
+                Ok(Ok(tests)) => checked.tests = Some(tests),
+                Ok(Err(problems)) => checked.report.errors.extend(problems),
+                Err(failure) => {
+                    checked.report.errors.push(Problem::of_set(format!("its tests: {}", failure.explain())))
+                }
+            }
+        }
+        checked.outcomes = check.samples.iter().map(|sample| self.judge_sample(&mut program, sample, limit)).collect();
+        checked
+    }
+
+    fn judge_sample(&mut self, program: &mut Program, sample: &Sample, limit: Duration) -> Outcome {
+        let judged = self.guarded(None, limit, |_| {
+            let budget = Budget { limit, clock: &watchdog::processor_time };
+            caught(|| {
+                let input = Input::new(sample.body.as_bytes(), &sample.context);
+                let input = input.map_err(|message| Failure::Error(Problem::of_set(message)));
+                input.map(|input| program.evaluate(sample.phase, &input, budget))
+            })
+        });
+        let failed = |failure| Outcome { error: Some(failure), ..Outcome::default() };
+        judged.and_then(|judged| judged).unwrap_or_else(failed)
     }
 
     fn evaluate(&mut self, evaluation: &Evaluation<'_>) -> Vec<Outcome> {
@@ -200,6 +235,38 @@ fn read_frame(reader: &mut impl Read, payload: &mut Vec<u8>) -> anyhow::Result<(
     payload.resize(size, 0);
     reader.read_exact(payload)?;
     Ok(())
+}
+
+/// A Pod in a shared pool, on which each policy is tried before it is in force.
+fn probe() -> Sample {
+    let context = Context {
+        namespace: "team".to_owned(),
+        workloads: vec![Workload {
+            path: String::new(),
+            metadata: "/metadata".to_owned(),
+            spec: "/spec".to_owned(),
+            labels: None,
+            latency: Some("tolerant".to_owned()),
+            checkpoint: Some("true".to_owned()),
+            pools: vec!["shared".to_owned()],
+            demand: [("nvidia.com/gpu.shared".to_owned(), "1".to_owned())].into(),
+        }],
+        ..Context::default()
+    };
+    Sample { phase: Phase::Validate, context, body: include_str!("probe.json").to_owned() }
+}
+
+/// An error on one request may be the request's; what took all its time will do so again.
+fn tried(failure: &Failure, report: &mut Report) {
+    let told = format!("tried on a Pod with one share, it {}", failure.explain());
+    let list = if failure.is_costly() { &mut report.errors } else { &mut report.warnings };
+    list.push(match failure {
+        Failure::Error(problem) => Problem {
+            message: format!("tried on a Pod with one share, it fails: {}", problem.message),
+            ..problem.clone()
+        },
+        _ => Problem::of_set(told),
+    });
 }
 
 /// What a report says where compiling itself was the problem.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use super::Options;
+use super::child::{self, Settings};
 use super::process::Process;
 use super::protocol::{self, Check, Checked, Order};
-use super::{Options, child};
-use crate::rego::program::Speaks;
+use crate::duration;
 
 /// How long a check may take by the wall, beyond its processor time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,7 +31,7 @@ impl Prober {
     /// Checks a set.
     pub(super) async fn check(&self, check: &Check) -> Checked {
         let mut place = self.process.lock().await;
-        let refused = |why: &str| Checked { report: child::not_compiled(why), speaks: Speaks::default() };
+        let refused = |why: &str| Checked { report: child::not_compiled(why), ..Checked::default() };
         let process = place.take().map_or_else(|| Process::start(&self.options), Ok);
         let mut process = match process {
             Ok(process) => process,
@@ -49,13 +50,17 @@ impl Prober {
             return checked;
         }
         let end = process.end().await;
+        let Settings { budget, compile_budget, memory } = self.options.settings;
         if end.overran {
-            let seconds = self.options.settings.compile_budget.as_secs_f64();
-            refused(&format!("compiling it takes more than {seconds} s of processor time; make it smaller or flatter"))
-        } else {
-            let megabytes = self.options.settings.memory >> 20;
+            let (whole, one) = (duration::show(compile_budget), duration::show(budget));
             refused(&format!(
-                "compiling it ended the process that tried, by more than {megabytes} MiB of memory or by depth"
+                "it uses up its time: compiling it may take {whole} of processor time, and judging one request {one}; make it \
+                 smaller, flatter, or let it loop less"
+            ))
+        } else {
+            let megabytes = memory >> 20;
+            refused(&format!(
+                "it ended the process that tried it, by more than {megabytes} MiB of memory or by its depth"
             ))
         }
     }

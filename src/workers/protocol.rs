@@ -12,6 +12,7 @@ use crate::rego::input::Context;
 use crate::rego::lint::Report;
 use crate::rego::outcome::Outcome;
 use crate::rego::program::Speaks;
+use crate::rego::testing::{self, Tests};
 use crate::rego::unit::Unit;
 
 /// The most bytes of one frame: the largest body, and room for what goes with it.
@@ -41,15 +42,41 @@ pub enum Order {
 pub struct Check {
     /// The set.
     pub unit: Unit,
+    /// Run its tests, and how; nothing where they are not to be run.
+    pub tests: Option<testing::Options>,
+    /// Requests that it is to judge.
+    pub samples: Vec<Sample>,
+}
+
+/// A request that a set is tried on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Sample {
+    /// Which of the two calls.
+    pub phase: Phase,
+    /// What is known beside the body.
+    pub context: Context,
+    /// The review, as JSON.
+    pub body: String,
 }
 
 /// What a check found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
     /// Errors and warnings.
     pub report: Report,
     /// What the set has to say anything about, where it is good.
     pub speaks: Speaks,
+    /// What its tests came to, where they were run.
+    pub tests: Option<Tests>,
+    /// What it said about the samples, as far as there was time for them.
+    pub outcomes: Outcomes,
+}
+
+impl Check {
+    /// A check of the set alone.
+    pub fn of(unit: Unit) -> Self {
+        Self { unit, tests: None, samples: Vec::new() }
+    }
 }
 
 /// A request to be judged.
