@@ -45,6 +45,7 @@ containers(workload) := {use |
 	some list in ["containers", "initContainers", "ephemeralContainers"]
 	is_array(workload.spec[list])
 	some index, container in workload.spec[list]
+	is_object(container)
 	use := {
 		"who": sprintf("container %v", [object.get(container, "name", index)]),
 		"image": container.image,
@@ -55,6 +56,7 @@ containers(workload) := {use |
 volumes(workload) := {use |
 	is_array(workload.spec.volumes)
 	some index, volume in workload.spec.volumes
+	is_object(volume)
 	use := {
 		"who": sprintf("volume %v", [object.get(volume, "name", index)]),
 		"image": volume.image.reference,

@@ -88,8 +88,9 @@ pods(root, path) := product([number |
 replicas(root, path, level) := max([whole(level, "replicas", 1), whole(level, "maxReplicas", 1)]) if {
 	is_string(level.groupName)
 	autoscaled(root)
-} else := max([whole(level, "replicas", 1), whole(root.spec.elasticPolicy, "maxReplicas", 1)]) if {
+} else := max([whole(level, "replicas", 1), whole(elastic, "maxReplicas", 1)]) if {
 	is_object(level.template)
+	elastic := root.spec.elasticPolicy
 	startswith(path, "spec.pytorchReplicaSpecs.Worker.")
 } else := max([whole(level, "minReplicas", 1), whole(level, "maxReplicas", 1)]) if {
 	input.slicegate.kind == "InferenceService"
