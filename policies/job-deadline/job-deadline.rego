@@ -27,7 +27,7 @@ deny contains {"msg": msg, "path": path, "fix": fix} if {
 	in_pool(workload)
 	place := place_of(workload)
 	changed(place)
-	msg := fault_of(deadline(input.request.object, place))
+	msg := fault_of(deadline("object", place))
 	path := sprintf("%s.activeDeadlineSeconds", [place])
 	fix := sprintf("set activeDeadlineSeconds to at most %v", [parameter("maxSeconds")])
 }
@@ -60,13 +60,14 @@ fault_of(seconds) := sprintf("the Job may run for %v seconds, and %v are allowed
 # What is there already is left alone until its deadline or what it runs changes: Kueue resumes it, its owner scales it.
 changed(_) if input.slicegate.operation == "CREATE"
 
-changed(place) if deadline(input.request.object, place) != deadline(input.request.oldObject, place)
+changed(place) if deadline("object", place) != deadline("oldObject", place)
 
 changed(_) if without_counts(input.request.object.spec) != without_counts(input.request.oldObject.spec)
 
 without_counts(spec) := object.remove(spec, ["parallelism", "completions", "suspend", "runPolicy"]) if is_object(spec)
 
-deadline(root, place) := object.get(root, array.concat(keys(place), ["activeDeadlineSeconds"]), null)
+# Of the request's `object` or its `oldObject`, which may be null.
+deadline(state, place) := object.get(input.request, array.concat([state], keys(sprintf("%s.activeDeadlineSeconds", [place]))), null)
 
 # The steps of a path as it is written: `spec.replicatedJobs[1].template.spec`.
 keys(path) := [key | some step in regex.find_n(`\[[^\]]*\]|[^.\[\]]+`, path, -1); key := key_of(step)]
