@@ -13,8 +13,12 @@
 #[allow(unreachable_pub, reason = "support is written for several test binaries")]
 #[path = "../support/generate.rs"]
 mod generate;
+#[allow(unreachable_pub, dead_code, reason = "support is written for several test binaries")]
+#[path = "../support/pairs.rs"]
+mod pairs;
 
 mod judging;
 mod kinds;
 mod properties;
+mod rego;
 mod tidy;

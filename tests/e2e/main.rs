@@ -15,11 +15,15 @@ mod cluster;
 #[allow(unreachable_pub, dead_code, reason = "support is written for several test binaries")]
 #[path = "../support/generate.rs"]
 mod generate;
+#[allow(unreachable_pub, dead_code, reason = "support is written for several test binaries")]
+#[path = "../support/pairs.rs"]
+mod pairs;
 
 mod agreement;
 mod configuration;
 mod existing;
 mod kinds;
+mod opa;
 mod oracle;
 mod outage;
 mod placement;
