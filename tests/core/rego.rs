@@ -1,19 +1,24 @@
-//! slicegate's engine held against the real OPA, on every pair of tests/fixtures/rego/differential.
+//! slicegate's engine held against the real OPA, on every pair of tests/fixtures/rego/differential; and the starters in it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use regorus::Value;
 use slicegate::json;
 use slicegate::rego::engine::{Budget, Interpreter};
-use slicegate::rego::set::Syntax;
+use slicegate::rego::program::Program;
+use slicegate::rego::set::{Key, Set, Syntax};
+use slicegate::rego::testing::{self, Options};
+use slicegate::rego::unit::Unit;
 use slicegate::rego::value::value;
 
 use crate::pairs::{self, Outcome, Pair};
 
 /// Far more than any pair takes.
-const BUDGET: Budget<'_> = Budget { limit: Duration::from_secs(60), clock: &|| Duration::ZERO };
+const BUDGET: Budget<'_> = Budget { limit: Duration::from_mins(1), clock: &|| Duration::ZERO };
 
 #[test]
 fn the_engine_agrees_with_opa_where_no_difference_is_noted() {
@@ -36,6 +41,51 @@ fn the_engine_agrees_with_opa_where_no_difference_is_noted() {
     }
     assert!(wrong.is_empty(), "{wrong}");
     assert!(compared > 600, "{compared}");
+}
+
+#[test]
+fn sets_that_opa_does_not_load_are_refused_where_no_difference_is_noted() {
+    let (mut refused, mut wrong) = (0, String::new());
+    for file in pairs::files().unwrap() {
+        for pair in pairs::pairs(&file).unwrap() {
+            if matches!(&pair.outcome, Some(Outcome::Error(code)) if code.starts_with("rego_")) {
+                refused += 1;
+                let syntax = if pair.v0 { "v0" } else { "v1" };
+                let (_, report) = Program::compile(&unit(&[("slicegate.io/syntax", syntax)], pair.modules.clone()));
+                if report.errors.is_empty() == pair.differs.is_none() {
+                    writeln!(wrong, "{}: {:?}, here {report:?}", pair.name, pair.outcome).unwrap();
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(refused > 20, "{refused}");
+}
+
+#[test]
+fn starters_load_and_pass_their_tests() {
+    for folder in pairs::starters().unwrap() {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap());
+        let files: BTreeMap<String, String> = entries
+            .map(|entry| (entry.file_name().to_string_lossy().into_owned(), fs::read_to_string(entry.path()).unwrap()))
+            .collect();
+        let unit = unit(&[], files);
+        let (program, report) = Program::compile(&unit);
+        assert!(report.errors.is_empty() && report.warnings.is_empty(), "{name}: {report:?}");
+        assert_eq!(program.unwrap().entries().len(), 1, "{name}");
+        let tests = testing::run(&unit, &Options { coverage: true, filter: None }, BUDGET).unwrap();
+        for test in &tests.results {
+            assert!(!test.outcome.is_bad(), "{}: {:?}", test.full_name(), test.outcome);
+        }
+        assert!(tests.results.len() >= 10, "{name}");
+    }
+}
+
+fn unit(annotations: &[(&str, &str)], files: BTreeMap<String, String>) -> Unit {
+    let key = Key { namespace: "slicegate-system".to_owned(), name: "starter".to_owned() };
+    let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Unit::new(Set::of_files(key, "true", &annotations, files), &BTreeMap::new())
 }
 
 fn ask(pair: &Pair) -> Result<Value, String> {
