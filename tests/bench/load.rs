@@ -40,11 +40,23 @@ impl fmt::Display for Load {
 }
 
 impl Load {
-    /// Sends this many reviews, and says how many were sent.
+    /// Sends this many reviews to `/validate`, and says how many were sent.
     pub(crate) async fn send(self, certificates: &Certificates, address: &str, body: &[u8], count: usize) -> usize {
+        self.send_to("/validate?timeout=10s", certificates, address, body, count).await
+    }
+
+    /// Sends them to a path; over HTTP/2 to `/validate` alone.
+    pub(crate) async fn send_to(
+        self,
+        path: &str,
+        certificates: &Certificates,
+        address: &str,
+        body: &[u8],
+        count: usize,
+    ) -> usize {
         let left = Arc::new(AtomicUsize::new(count));
         match self {
-            Self::Http1 { connections } => http1(certificates, address, body, connections, &left).await,
+            Self::Http1 { connections } => http1(path, certificates, address, body, connections, &left).await,
             Self::Http2 { streams } => http2(certificates, address, body, streams, &left).await,
         }
         count
@@ -56,8 +68,15 @@ fn take(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
-async fn http1(certificates: &Certificates, address: &str, body: &[u8], connections: usize, left: &Arc<AtomicUsize>) {
-    let head = client::head("/validate?timeout=10s", body.len());
+async fn http1(
+    path: &str,
+    certificates: &Certificates,
+    address: &str,
+    body: &[u8],
+    connections: usize,
+    left: &Arc<AtomicUsize>,
+) {
+    let head = client::head(path, body.len());
     let request = Arc::new([head.as_bytes(), body].concat());
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..connections {
@@ -87,7 +106,7 @@ async fn http1(certificates: &Certificates, address: &str, body: &[u8], connecti
 fn whole(begin: &[u8]) -> usize {
     let Some(head) = begin.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return usize::MAX };
     let name = b"content-length: ";
-    let length = begin.windows(name.len()).position(|bytes| bytes == name).unwrap() + name.len();
+    let length = begin.windows(name.len()).position(|bytes| bytes.eq_ignore_ascii_case(name)).unwrap() + name.len();
     let digits = begin[length..].iter().take_while(|byte| byte.is_ascii_digit());
     head + 4 + digits.fold(0, |length, digit| length * 10 + usize::from(digit - b'0'))
 }

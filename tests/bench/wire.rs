@@ -14,9 +14,8 @@
     reason = "a measurement that goes wrong stops, and what it counts is small"
 )]
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Instant;
 
 #[path = "../support"]
 #[allow(unreachable_pub, dead_code, reason = "each binary uses a part of the support")]
@@ -28,18 +27,14 @@ mod bare;
 #[allow(unreachable_pub, dead_code, reason = "each bench uses a part of it")]
 mod bodies;
 mod load;
+#[allow(unreachable_pub, dead_code, reason = "each bench uses a part of it")]
+mod server;
 
 use load::Load;
+use server::Server;
 use support::certificates::Certificates;
 
 const ROUNDS: usize = 5;
-
-/// A server in a process of its own.
-pub(crate) struct Server {
-    child: Child,
-    address: String,
-    ready: Duration,
-}
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -83,50 +78,4 @@ fn main() {
         );
     }
     println!("resident {} kB at the end, {} kB at most", whole.resident(), whole.memory("VmHWM"));
-}
-
-impl Server {
-    fn start(command: &mut Command) -> Self {
-        let start = Instant::now();
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("serving") {
-            line.clear();
-            assert!(output.read_line(&mut line).unwrap() > 0, "the server ended");
-        }
-        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
-        let address = line["listen"].as_str().unwrap().to_owned();
-        let ready = start.elapsed();
-        // The log is read as a container runtime does, and thrown away.
-        std::thread::spawn(move || {
-            let mut room = vec![0; 64 << 10];
-            while output.read(&mut room).is_ok_and(|count| count > 0) {}
-        });
-        Self { child, address, ready }
-    }
-
-    /// Processor time that the process took so far, in seconds. The kernel counts in hundredths.
-    fn cpu(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-        (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
-    }
-
-    fn resident(&self) -> String {
-        self.memory("VmRSS")
-    }
-
-    fn memory(&self, field: &str) -> String {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with(field)).unwrap();
-        line.split_whitespace().nth(1).unwrap().to_owned()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
