@@ -281,11 +281,14 @@ impl Scan {
         match token.text {
             "," => {
                 frame.end_expression();
-                // In a body a comma belongs to `some a, b` or to a set that was taken for a body.
-                if frame.kind != Kind::Body {
-                    frame.go(Place::Rest, 1);
-                    frame.keyed = false;
+                match (frame.kind, frame.place) {
+                    // In a body a comma belongs to `a, b in c` or to a set that was taken for a body.
+                    (Kind::Body, _) => {}
+                    // `a, b in c` is tried as a query first.
+                    (_, Place::Query) => frame.factor = 2,
+                    _ => frame.go(Place::Rest, 1),
                 }
+                frame.keyed = false;
             }
             ";" => {
                 frame.end_expression();
@@ -324,6 +327,8 @@ impl Scan {
             frame.operators = frame.operators.saturating_add(1);
             frame.operand = 0;
             match frame.place {
+                // A sign belongs to what was tried first, and takes all operators after it with it.
+                _ if frame.signs > 0 => {}
                 Place::First | Place::Statement => frame.go(Place::Rest, 1),
                 Place::Query => frame.factor = 2,
                 Place::Rest => {}

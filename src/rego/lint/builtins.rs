@@ -26,6 +26,8 @@ const FAMILIES: &[(&str, &str)] = &[
         "tokens can be neither read nor verified here; the API server has done so, see `input.request.userInfo`",
     ),
     ("crypto.*", "cryptography is not built in; compare plain text, or leave signatures to a tool made for them"),
+    ("parse_config*", "it is conftest's own and reads files; put the parsed document into the test"),
+    ("parse_combined_config_files", "it is conftest's own and reads files; put the parsed documents into the test"),
     ("opa.runtime", "there is no OPA around this policy; put settings into the data document `parameters`"),
     ("time.*", CLOCK),
     ("test.sleep", CLOCK),

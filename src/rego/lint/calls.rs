@@ -51,6 +51,12 @@ fn wrong(model: &Model<'_>, rule: &Definition<'_>, call: &Call<'_>) -> Option<St
     if name == "print" {
         return None;
     }
+    // Seen in the engine: a reference and a group on the next line, two statements in OPA, are one call here.
+    if on_next_line(call) {
+        return Some(format!(
+            "`{name}` and the parentheses on the next line are read as one call; end the first statement with `;`"
+        ));
+    }
     let Some(path) = resolved else {
         return Some(unusable(&name).unwrap_or_else(|| unknown(&name)));
     };
@@ -62,6 +68,13 @@ fn wrong(model: &Model<'_>, rule: &Definition<'_>, call: &Call<'_>) -> Option<St
         return Some(reason);
     }
     Some(format!("there is no function `{}` in this set or in the libraries that it imports", path.join(".")))
+}
+
+fn on_next_line(call: &Call<'_>) -> bool {
+    let span = call.fcn.span();
+    let end = usize::try_from(span.end).unwrap_or(usize::MAX);
+    let rest = span.source.contents().get(end..).unwrap_or_default();
+    rest.split('(').next().is_some_and(|blank| blank.contains('\n'))
 }
 
 fn arguments(name: &str, wanted: usize, call: &Call<'_>) -> Option<String> {

@@ -84,6 +84,10 @@ const ERRORS: &[(&str, &[&str])] = &[
     ("deny contains \"x\" if print(\"a\", 1, 2)\n", &[]),
     ("deny contains \"x\" if -input.request.x == 3 - input.request.y\n", &["p.rego:3:22 sign"]),
     ("deny contains \"x\" if -1 < - 2\n", &[]),
+    (
+        "deny contains \"x\" if {\n\tinput.request.a\n\t(1 + 2) > input.request.b\n}\n",
+        &["p.rego:4:2 `input.request.a` and the parentheses on the next line"],
+    ),
     // Cycles.
     ("a if b\n\nb if a\n\ndeny contains \"x\" if a\n", &["p.rego:3:1 a -> b -> a need each other"]),
     ("f(x) := f(x + 1)\n\ndeny contains \"x\" if f(1)\n", &["p.rego:3:1 f -> f needs itself"]),

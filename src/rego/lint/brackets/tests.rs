@@ -9,7 +9,7 @@ fn nested(open: &str, close: &str, levels: usize) -> String {
 }
 
 /// Nesting per form: levels that pass, levels that do not, a word of the reason.
-const NESTING: [(&str, &str, usize, usize, &str); 14] = [
+const NESTING: [(&str, &str, usize, usize, &str); 16] = [
     ("[", "]", 14, 18, "doubles"),
     ("{", "}", 14, 18, "doubles"),
     ("{\"a\":", "}", 13, 18, "doubles"),
@@ -19,6 +19,8 @@ const NESTING: [(&str, &str, usize, usize, &str); 14] = [
     ("a[[", "]]", 13, 18, "doubles"),
     ("[1 | ", "| 2]", 8, 12, "doubles"),
     ("{1 | ", ", 2}", 8, 12, "doubles"),
+    ("[1 | a, ", " in x, 1]", 8, 14, "doubles"),
+    ("{1: - ", "}", 13, 18, "doubles"),
     ("[1,\n", "]", 64, 65, "64 deep"),
     ("{\"z\": 1, \"a\":\n", "}", 64, 65, "64 deep"),
     ("f(\n", ")", 64, 65, "64 deep"),
