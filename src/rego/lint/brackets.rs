@@ -60,6 +60,8 @@ enum Place {
     First,
     /// After a `|` that may begin a comprehension's query.
     Query,
+    /// In the first statement after `if {`, which may turn out to be a set or an object that is the whole body.
+    Either,
     /// At the beginning of a statement, which is tried as an assignment first.
     Statement,
     /// Anywhere else.
@@ -95,6 +97,7 @@ impl Frame {
     fn new(kind: Kind, token: &Token<'_>, times: u64, first: u64) -> Self {
         let place = match kind {
             Kind::Literal => Place::First,
+            Kind::Body if first > 2 => Place::Either,
             Kind::Body => Place::Statement,
             Kind::File | Kind::Plain => Place::Rest,
         };
@@ -215,8 +218,8 @@ impl Scan {
         let (kind, first) = match (token.text, self.after) {
             ("(", _) => (Kind::Plain, 1),
             ("[", _) if index => (Kind::Plain, 1),
-            // A body of one statement that is a set may begin like this as well, and is read once more then.
-            ("{", After::If) => (Kind::Body, 6),
+            // A set or an object that is the whole body begins like this as well: one reading more than of a literal twice.
+            ("{", After::If) => (Kind::Body, 7),
             ("{", After::Operand) if !token.first => (Kind::Body, 2),
             _ => (Kind::Literal, 2),
         };
@@ -261,6 +264,10 @@ impl Scan {
             if matches!(token.text, "if" | "else" | "with" | "as") {
                 frame.end_expression();
             }
+            // What has a `with` is a statement for certain.
+            if frame.place == Place::Either && token.text == "with" {
+                frame.go(Place::Rest, 1);
+            }
             if frame.kind == Kind::File {
                 frame.go(Place::Statement, if after == After::If { 2 } else { 1 });
             }
@@ -299,6 +306,7 @@ impl Scan {
                 let factor = if frame.place == Place::Query { 2 } else { 1 };
                 frame.go(if factor == 2 { Place::Query } else { Place::Rest }, factor);
             }
+            ":" if frame.place == Place::Either => frame.end_expression(),
             ":" => {
                 frame.end_expression();
                 let first = frame.kind == Kind::Literal && frame.keyed;
@@ -329,6 +337,7 @@ impl Scan {
             match frame.place {
                 // A sign belongs to what was tried first, and takes all operators after it with it.
                 _ if frame.signs > 0 => {}
+                Place::Either => {}
                 Place::First | Place::Statement => frame.go(Place::Rest, 1),
                 Place::Query => frame.factor = 2,
                 Place::Rest => {}
