@@ -93,11 +93,16 @@ impl Unreadable {
 }
 
 fn is_manifest(path: &Path) -> bool {
-    let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-    !hidden && path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
+    !is_hidden(path) && path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, Unreadable> {
+/// Whether a name begins with a dot.
+pub(super) fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// The bytes of a file.
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Unreadable> {
     let unreadable = |error: std::io::Error| Unreadable::new(path, &error);
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
