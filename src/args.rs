@@ -16,10 +16,14 @@ use crate::server::Limits;
 use crate::workers;
 use crate::workers::child::Settings;
 
+mod test;
+
+pub use test::{Test, TestFormat};
+
 /// Admission control of shared GPU pools on Kubernetes.
 ///
-/// Every option can also be given as an environment variable, which is named beside it. The exit code is 0 after success, 1
-/// after a failure and 2 where the command line is wrong.
+/// An option that can also be given as an environment variable names it. The exit code is 0 after success, 1 after a failure and
+/// 2 where the command line is wrong.
 #[derive(Debug, Parser)]
 #[command(name = "slicegate", version)]
 pub struct Args {
@@ -33,6 +37,8 @@ pub struct Args {
 pub enum Verb {
     /// Answer the API server's admission reviews.
     Serve(Box<Serve>),
+    /// Run the tests of policy sets.
+    Test(Test),
     /// Evaluate policies for the server that starts this.
     #[command(hide = true)]
     RegoWorker(RegoWorker),

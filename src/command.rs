@@ -7,6 +7,7 @@ use crate::workers;
 
 mod dev;
 mod serve;
+mod test;
 
 /// Does what the command line says.
 ///
@@ -15,6 +16,7 @@ mod serve;
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Serve(options) => serve::run(&options),
+        Verb::Test(options) => test::run(&options),
         Verb::RegoWorker(options) => workers::child::run(options.settings()),
     }
 }

@@ -162,15 +162,15 @@ impl Interpreter {
                 }
                 Err(error) => error,
             };
-            let again =
-                error.downcast_ref::<LimitError>().is_some() && (budget.clock)().saturating_sub(start) < budget.limit;
+            let rang = is_out_of_time(&error);
+            let again = rang && (budget.clock)().saturating_sub(start) < budget.limit;
             // What is begun anew prints anew.
             if !again {
                 self.note();
             }
             self.working = self.pristine.clone();
             self.working.set_input(self.input.clone());
-            if error.downcast_ref::<LimitError>().is_none() {
+            if !rang {
                 return Err(Failure::Error(problem(&error.to_string(), "")));
             }
             if !again {
@@ -189,6 +189,12 @@ impl Interpreter {
             seen.not_covered.entry(file.path).or_default().extend(file.not_covered);
         }
     }
+}
+
+/// Whether the timer rang. On its way out of a function an error becomes a text.
+fn is_out_of_time(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<LimitError>().is_some()
+        || error.to_string().contains("execution exceeded time limit (elapsed=")
 }
 
 /// Reads the engine's text of an error: where it points to, and what it says.
