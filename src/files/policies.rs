@@ -45,6 +45,10 @@ impl Found {
     /// A file of the set, in the words of those who called the program; the set as a whole where it is empty.
     pub fn shown(&self, file: &str) -> String {
         match (self.is_folder, file) {
+            // An annotation, which stands in the file of all of them.
+            (true, name) if name.starts_with("slicegate.io/") => {
+                format!("{} ({name})", self.path.join(ANNOTATIONS).display())
+            }
             (true, file) => self.path.join(file).display().to_string().trim_end_matches('/').to_owned(),
             (false, "") => format!("{} ({})", self.path.display(), self.set.key),
             (false, file) => format!("{} ({} {file})", self.path.display(), self.set.key),

@@ -27,3 +27,4 @@ mod limits;
 mod manifests;
 mod protocol;
 mod reload;
+mod testing;

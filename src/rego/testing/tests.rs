@@ -161,11 +161,14 @@ test_long if {
 	count([1 | some a in numbers.range(1, 1000); some b in numbers.range(1, 1000); some c in numbers.range(1, 1000); a + b == c]) > 0
 }
 test_short if true
+long(n) := count([1 | some a in numbers.range(1, n); some b in numbers.range(1, n); some c in numbers.range(1, n); a + b == c])
+test_in_a_function if long(1000) > 0
 ";
     let tests = with(&unit(&[("p.rego", text)]), &Options::default(), Duration::from_millis(100)).unwrap();
     let told = told(&tests);
     assert!(told[0].contains("error p.rego:2:1: it used up its budget of 100ms"), "{}", told[0]);
     assert_eq!(told[1], "p.rego:5 data.p.test_short: passed");
+    assert!(told[2].contains("error p.rego:7:1: it used up its budget of 100ms"), "{}", told[2]);
 }
 
 #[test]
