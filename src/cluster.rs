@@ -1,8 +1,9 @@
 //! The cluster that slicegate guards: credentials, watches, and the one read while a request waits.
 //!
 //! What it does: finds the API server, keeps Namespaces, Nodes, PriorityClasses, policies and the configuration watched for
-//! as long as the process runs, and hands all of it to a [`Sink`]. What it does not: decide, or write anything.
-//! Invariant: losing the API server changes nothing that is known.
+//! as long as the process runs, and hands all of it to a [`Sink`]. Of the replicas the
+//! one that leads also writes what is in force. What it does not: decide. Invariant: losing the API server changes nothing that
+//! is known.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,16 +17,24 @@ use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigErro
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Config};
 use thiserror::Error;
+use tokio::sync::watch as watch_channel;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::facts::Labels;
-use crate::feed::Sink;
+use crate::feed::{Sink, Watched};
+use crate::rego::state::SetReport;
 use watch::Pace;
 
+mod lastgood;
+mod lead;
+mod leader;
 mod policies;
 mod read;
+mod status;
 mod watch;
+
+pub use lastgood::{LastGood, LastGoodError};
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +44,9 @@ pub const NAMESPACE: &str = "slicegate-system";
 
 /// The ConfigMap that holds the configuration.
 pub const CONFIG_MAP: &str = "slicegate-config";
+
+/// How slicegate is called among those who write an object.
+const MANAGER: &str = "slicegate";
 
 /// The key of that ConfigMap.
 pub const CONFIG_KEY: &str = "config.yaml";
@@ -81,6 +93,8 @@ pub struct Cluster {
     namespace: String,
     /// Where policies may stand, without repetition, slicegate's own first.
     policy_namespaces: Vec<String>,
+    /// The text of the configuration that is in force, where it came from the ConfigMap.
+    configuration: watch_channel::Sender<Option<Arc<str>>>,
 }
 
 impl Cluster {
@@ -103,7 +117,7 @@ impl Cluster {
     /// A cluster behind a client that is there already.
     pub fn new(client: Client, namespace: String) -> Self {
         let policy_namespaces = vec![namespace.clone()];
-        Self { client, namespace, policy_namespaces }
+        Self { client, namespace, policy_namespaces, configuration: watch_channel::Sender::default() }
     }
 
     /// Policies may also stand in these.
@@ -123,17 +137,77 @@ impl Cluster {
     }
 
     /// Watches until told to stop. The ConfigMap is left alone where the configuration comes from elsewhere.
+    ///
+    /// Policies and configuration are followed once their last good forms are read, since those decide what a bad one leaves
+    /// in force.
     pub async fn watch(self, configuration: bool, sink: Arc<dyn Sink>, stop: CancellationToken) {
         let facts = [read::NAMESPACES, read::NODES, read::PRIORITY_CLASSES];
         let facts = facts.map(|facts| read::Facts::follow(facts, &self.client, &sink));
-        let configuration = async {
-            if configuration {
-                read::ConfigMap::follow(&self.namespace, &self.client, &sink).await;
-            }
+        let kept = async {
+            let last_good = self.remembered(&sink).await;
+            sink.last_good(last_good.units);
+            let policies = policies::follow_all(&self.policy_namespaces, &self.client, Pace::default(), &sink);
+            let configuration = async {
+                if configuration {
+                    let (text, kept) = (last_good.config.as_deref(), self.configuration.clone());
+                    read::ConfigMap::follow(&self.namespace, &self.client, &sink, text, kept).await;
+                }
+            };
+            futures::future::join(configuration, policies).await;
         };
-        let policies = policies::follow_all(&self.policy_namespaces, &self.client, Pace::default(), &sink);
-        let all = futures::future::join3(futures::future::join_all(facts), configuration, policies);
+        let all = futures::future::join(futures::future::join_all(facts), kept);
         stop.run_until_cancelled(all).await;
+    }
+
+    /// Stands for election until told to stop, and writes what is in force while it leads: status and Events of the policies
+    /// that are reported, and the last good forms of those and of the configuration that this same cluster watches.
+    pub async fn lead(self, reports: watch_channel::Receiver<Arc<Vec<SetReport>>>, stop: CancellationToken) {
+        let identity = leader::identity();
+        let (leading, leads) = watch_channel::channel(false);
+        let pace = leader::Pace::default();
+        let election = leader::Election::new(self.client.clone(), &self.namespace, identity.clone(), pace);
+        let told = lead::Told { reports, configuration: self.configuration.subscribe(), leads };
+        let writer = lead::Writer::new(self.client.clone(), self.store(), identity, lead::Pace::default());
+        let writing = stop.clone().run_until_cancelled_owned(writer.run(told));
+        Box::pin(futures::future::join(election.run(leading, stop), writing)).await;
+    }
+
+    /// What was in force before, as the leader kept it. Bounded in time and in size.
+    ///
+    /// # Errors
+    /// The API server refused, or cannot be reached.
+    pub async fn last_good(&self) -> Result<LastGood, LastGoodError> {
+        self.store().read().await
+    }
+
+    /// What was in force before, as soon as the API server says so. Nothing that follows from it could be learned sooner.
+    async fn remembered(&self, sink: &Arc<dyn Sink>) -> LastGood {
+        let mut told = None;
+        loop {
+            let problem = match self.last_good().await {
+                Ok(found) => {
+                    if told.is_some() {
+                        sink.source_problem(Watched::Policies, None);
+                    }
+                    return found;
+                }
+                Err(error) if error.is_refusal() => {
+                    warn!(problem = %error, "Nothing is known of the last good policies and configuration");
+                    return LastGood::default();
+                }
+                Err(error) => error.to_string(),
+            };
+            if told.as_ref() != Some(&problem) {
+                warn!(problem, "Waiting for the last good policies and configuration");
+                sink.source_problem(Watched::Policies, Some(problem.clone()));
+                told = Some(problem);
+            }
+            tokio::time::sleep(watch::between_half_and_whole(AGAIN)).await;
+        }
+    }
+
+    fn store(&self) -> lastgood::Store {
+        lastgood::Store::new(self.client.clone(), &self.namespace, &self.policy_namespaces)
     }
 
     /// The labels of a Namespace that no watch told of yet; nothing where there is none of that name. How long that may
@@ -156,6 +230,9 @@ impl fmt::Debug for Cluster {
 
 /// An API server that does not even accept a connection in this time is tried again.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// The pause between two attempts to read the last good forms.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// The credentials, and the namespace of the service account where they are one's.
 async fn credentials(kubeconfig: Option<PathBuf>) -> Result<(Config, Option<String>), ConnectError> {

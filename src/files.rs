@@ -84,7 +84,9 @@ pub async fn watch_policy(
         configuration.accept(first);
     }
     poll(path, Content::of_file, interval, stop, |content| match content.clone().and_then(Content::into_text) {
-        Ok(text) => configuration.offer(&text),
+        Ok(text) => {
+            configuration.offer(&text);
+        }
         Err(Unreadable { why, .. }) => configuration.reject(&why),
     })
     .await;

@@ -17,7 +17,7 @@ pub use decode::{decode, uid};
 mod decode;
 mod patch;
 pub mod response;
-mod text;
+pub(crate) mod text;
 
 /// The one version of the review that is spoken.
 pub const API_VERSION: &str = "admission.k8s.io/v1";

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use serde_json::Value;
+use tokio::sync::watch;
 use tracing::warn;
 
 use super::watch::{Pace, Reader, Source, follow};
@@ -32,6 +33,8 @@ pub(super) struct Facts {
 /// Reads the configuration's ConfigMap.
 pub(super) struct ConfigMap {
     configuration: Configuration,
+    /// Where the text goes that is in force.
+    kept: watch::Sender<Option<Arc<str>>>,
 }
 
 /// What of the ConfigMap matters.
@@ -106,14 +109,23 @@ impl Reader for Facts {
 
 impl ConfigMap {
     /// Watches the ConfigMap for ever.
-    pub(super) async fn follow(namespace: &str, client: &Client, sink: &Arc<dyn Sink>) {
-        let mut reader = Self::new(namespace, Arc::clone(sink));
+    pub(super) async fn follow(
+        namespace: &str,
+        client: &Client,
+        sink: &Arc<dyn Sink>,
+        last_good: Option<&str>,
+        kept: watch::Sender<Option<Arc<str>>>,
+    ) {
+        let mut reader = Self::new(namespace, Arc::clone(sink), kept);
+        if let Some(text) = last_good {
+            reader.configuration.remember(text);
+        }
         let tell = |problem| sink.source_problem(Watched::Configuration, problem);
         follow(client, &Self::source(namespace), Pace::default(), &mut reader, &tell).await;
     }
 
-    pub(super) fn new(namespace: &str, sink: Arc<dyn Sink>) -> Self {
-        Self { configuration: Configuration::new(format!("ConfigMap {namespace}/{CONFIG_MAP}"), sink) }
+    pub(super) fn new(namespace: &str, sink: Arc<dyn Sink>, kept: watch::Sender<Option<Arc<str>>>) -> Self {
+        Self { configuration: Configuration::new(format!("ConfigMap {namespace}/{CONFIG_MAP}"), sink), kept }
     }
 
     /// The one ConfigMap, which is all that the role allows to watch.
@@ -129,7 +141,17 @@ impl ConfigMap {
 
     fn offer(&mut self, content: Content) {
         match content {
-            Content::Text(text) => self.configuration.offer(&text),
+            Content::Text(text) => {
+                if self.configuration.offer(&text) {
+                    self.kept.send_if_modified(|known| {
+                        let changed = known.as_deref() != Some(text.as_str());
+                        if changed {
+                            *known = Some(text.into());
+                        }
+                        changed
+                    });
+                }
+            }
             Content::Unusable(why) => self.configuration.reject(&why),
         }
     }

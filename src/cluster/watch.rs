@@ -277,7 +277,8 @@ impl<'s> Contact<'s> {
     }
 }
 
-fn between_half_and_whole(wait: Duration) -> Duration {
+/// A part of a wait that differs from one call to the next.
+pub(super) fn between_half_and_whole(wait: Duration) -> Duration {
     // A hasher of the standard library begins at random, which is all the chance that this needs.
     let chance = RandomState::new().build_hasher().finish();
     let share = u16::try_from(chance % 1_000).unwrap_or_default();

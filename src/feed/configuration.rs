@@ -22,6 +22,8 @@ pub struct Configuration {
     sink: Arc<dyn Sink>,
     /// The digest of what is in force, once something is.
     current: Option<String>,
+    /// What was in force before the process started, for when nothing good is offered.
+    last_good: Option<Policy>,
     /// What was told last, so that a repetition is silent.
     problem: Option<String>,
 }
@@ -42,14 +44,28 @@ pub fn default_policy() -> Policy {
 impl Configuration {
     /// Nothing is in force yet. The origin is how people call the source: a path, or the ConfigMap's name.
     pub fn new(origin: String, sink: Arc<dyn Sink>) -> Self {
-        Self { origin, sink, current: None, problem: None }
+        Self { origin, sink, current: None, last_good: None, problem: None }
     }
 
-    /// A text is offered.
-    pub fn offer(&mut self, text: &str) {
+    /// This text was in force before the process started: it is again if the first that is offered is bad.
+    pub fn remember(&mut self, text: &str) {
         match policy(text) {
-            Ok(policy) => self.accept(policy),
-            Err(mistakes) => self.reject(&mistakes.to_string()),
+            Ok(policy) => self.last_good = Some(policy),
+            Err(mistakes) => error!(origin = self.origin, problem = %mistakes, "Last good configuration refused"),
+        }
+    }
+
+    /// A text is offered. Says whether it is in force now.
+    pub fn offer(&mut self, text: &str) -> bool {
+        match policy(text) {
+            Ok(policy) => {
+                self.accept(policy);
+                true
+            }
+            Err(mistakes) => {
+                self.reject(&mistakes.to_string());
+                false
+            }
         }
     }
 
@@ -64,6 +80,11 @@ impl Configuration {
 
     /// Something is there that holds no text, for this reason.
     pub fn reject(&mut self, why: &str) {
+        if self.current.is_none()
+            && let Some(last_good) = self.last_good.take()
+        {
+            self.accept(last_good);
+        }
         let problem = match &self.current {
             Some(digest) => format!("{}: {why}\nthe last good one stays in force: {digest}", self.origin),
             None => format!("{}: {why}\nthere is no last good one", self.origin),
@@ -139,6 +160,20 @@ mod tests {
         configuration.offer(GOOD);
         assert_eq!(record.next().await, Told::Configuration(None));
         assert_eq!(record.next().await, Told::Synced(Watched::Configuration));
+    }
+
+    #[tokio::test]
+    async fn what_was_in_force_before_is_again_when_the_start_is_bad() {
+        let (mut configuration, mut record) = configuration();
+        let digest = policy(GOOD).unwrap().digest;
+        configuration.remember(BAD);
+        configuration.remember(GOOD);
+        assert!(record.silent());
+        assert!(!configuration.offer(BAD));
+        assert_eq!(record.next().await, Told::Policy(digest.clone()));
+        assert_eq!(record.next().await, Told::Synced(Watched::Configuration));
+        let Told::Configuration(Some(problem)) = record.next().await else { panic!("no problem") };
+        assert!(problem.ends_with(&format!("\nthe last good one stays in force: {digest}")), "{problem}");
     }
 
     #[tokio::test]

@@ -17,7 +17,7 @@ const MAX_WARNINGS: usize = 4096;
 const RESERVE: usize = 48;
 
 /// One text, harmless and cut to a line's length.
-pub(super) fn item(text: &str) -> String {
+pub(crate) fn item(text: &str) -> String {
     cut(&harmless(text), MAX_LINE)
 }
 
