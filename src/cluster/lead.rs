@@ -257,7 +257,7 @@ impl Writer {
         let event = Event {
             metadata: ObjectMeta {
                 namespace: Some(key.namespace.clone()),
-                generate_name: Some(format!("{}.", key.name)),
+                generate_name: Some(format!("{}-", key.name)),
                 ..ObjectMeta::default()
             },
             action: Some("Load".to_owned()),

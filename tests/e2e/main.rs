@@ -24,6 +24,7 @@ mod configuration;
 mod existing;
 mod kinds;
 mod opa;
+mod leading;
 mod oracle;
 mod outage;
 mod placement;

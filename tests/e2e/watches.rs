@@ -22,24 +22,28 @@ const GOOD: &str = "apiVersion: slicegate.io/v1alpha1\nkind: Config\nenforcement
 
 /// What the watches told, folded.
 #[derive(Default)]
-struct Known {
+pub(crate) struct Known {
     facts: Facts,
-    digest: Option<String>,
-    policies: Vec<String>,
+    pub(crate) digest: Option<String>,
+    /// The sets by namespace and name, whichever namespace they are of.
+    pub(crate) policies: BTreeMap<Key, Arc<Set>>,
+    /// How often sets were told.
+    pub(crate) offered: usize,
+    pub(crate) last_good: Vec<String>,
     synced: BTreeSet<Watched>,
     lost: BTreeMap<Watched, String>,
-    configuration: Option<String>,
+    pub(crate) configuration: Option<String>,
 }
 
 #[derive(Default)]
-struct Keeper(Mutex<Known>);
+pub(crate) struct Keeper(Mutex<Known>);
 
 impl Keeper {
-    fn see<T>(&self, look: impl FnOnce(&mut Known) -> T) -> T {
+    pub(crate) fn see<T>(&self, look: impl FnOnce(&mut Known) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn wait(&self, what: &str, mut holds: impl FnMut(&Known) -> bool) -> Result<()> {
+    pub(crate) fn wait(&self, what: &str, mut holds: impl FnMut(&Known) -> bool) -> Result<()> {
         wait(SOON, what, || self.see(|known| holds(known)).then_some(()))
     }
 }
@@ -55,10 +59,16 @@ impl Sink for Keeper {
     fn policy(&self, policy: Policy) {
         self.see(|known| known.digest = Some(policy.digest));
     }
-    fn policies(&self, _: &str, sets: BTreeMap<Key, Arc<Set>>) {
-        self.see(|known| known.policies = sets.into_keys().map(|key| key.to_string()).collect());
+    fn policies(&self, namespace: &str, sets: BTreeMap<Key, Arc<Set>>) {
+        self.see(|known| {
+            known.offered += 1;
+            known.policies.retain(|key, _| key.namespace != namespace);
+            known.policies.extend(sets);
+        });
     }
-    fn last_good(&self, _: BTreeMap<Key, Unit>) {}
+    fn last_good(&self, units: BTreeMap<Key, Unit>) {
+        self.see(|known| known.last_good = units.into_keys().map(|key| key.to_string()).collect());
+    }
     fn synced(&self, what: Watched) {
         self.see(|known| known.synced.insert(what));
     }
