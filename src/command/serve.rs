@@ -57,7 +57,7 @@ async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> 
     let mut tasks = Tasks::default();
     let connections = TaskTracker::new();
     start(&mut tasks, &app, (webhook, admin), &served, &connections)?;
-    follow(&mut tasks, &app, options).await?;
+    follow(&mut tasks, &app, options, &connections).await?;
     follow_certificate(&mut tasks, &app, &served, options);
     tracing::info!(listen = %addresses.0, admin = %addresses.1, config = app.rules().policy.digest, "serving");
     if options.dev {
@@ -110,8 +110,8 @@ fn pair(options: &Serve) -> anyhow::Result<Pair> {
 }
 
 /// Starts to watch whatever the options name: files, a cluster, or both. A file that is wrong at the start is told at once;
-/// later its last good state stays.
-async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::Result<()> {
+/// later its last good state stays. What has something to finish at the end of the process is tracked.
+async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve, finishing: &TaskTracker) -> anyhow::Result<()> {
     let alone = options.dev || options.offline;
     let facts = if alone && options.facts.is_none() { &[][..] } else { &FACTS[..] };
     let configuration = if alone && options.config.is_none() { &[][..] } else { &[Watched::Configuration][..] };
@@ -120,6 +120,7 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::R
     let publish = Arc::clone(app);
     let (registry, offers) = Registry::new(app.workers.clone(), home, Box::new(move |sets| publish.replace_sets(sets)));
     tasks.spawn("the registry of policies", registry.run().map(Ok));
+    let reports = offers.reports.clone();
     let following = Following::new(Arc::clone(app), &[facts, configuration, policies].concat());
     let sink: Arc<dyn Sink> = Arc::new(following.with_policies(offers));
     let stop = app.shutdown.aborting();
@@ -147,6 +148,9 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve) -> anyhow::R
         };
         let cluster = Cluster::connect(found).await?;
         app.read_namespaces_from(Arc::new(FromCluster(cluster.clone())));
+        // It gives its lease back before the process ends, so that another replica need not wait for that to run out.
+        let writing = finishing.track_future(cluster.clone().lead(reports, app.shutdown.stopping()));
+        tasks.spawn("the writer of status", writing.map(Ok));
         tasks.spawn("the watch of the cluster", cluster.watch(options.config.is_none(), sink, stop).map(Ok));
     }
     Ok(())

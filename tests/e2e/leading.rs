@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{Cluster, Options, shipped, wait};
+use crate::cluster::{Cluster, Options, Slicegate, shipped, wait};
 use crate::watches::Keeper;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -313,4 +313,32 @@ fn last_good_forms_outlive_the_process_and_go_with_their_config_map() -> Result<
     assert_eq!(found.units, BTreeMap::new());
     second.end(&runtime)?;
     Ok(runtime.block_on(watching)?)
+}
+
+#[test]
+fn the_program_reports_its_policies_and_keeps_a_good_one_through_a_restart() -> Result<()> {
+    let cluster = Cluster::start(Options { apiserver_only: true, ..Options::default() })?;
+    cluster.apply_path(&shipped("slicegate.yaml"))?;
+    let good = policy(HOME, "a", "package p\n\ndeny contains \"always\" if true\n");
+    let key = unit(&good).set.key;
+    cluster.apply(&good)?;
+    let slicegate = Slicegate::start(&cluster)?;
+    let state = |wanted: &str| {
+        let status = || status(&cluster, &key).filter(|status| status["state"] == wanted);
+        wait(LEASE, wanted, status)
+    };
+    let loaded = state("Loaded")?;
+    assert_eq!(loaded["digest"], json!(unit(&good).digest));
+    wait(SOON, "what is kept", || get(&cluster, &secret_path(&key)).ok()?)?;
+    cluster.apply(&policy(HOME, "a", "package p\n\ndeny contains \"always\" if {\n"))?;
+    let bad = state("LastGood")?;
+    assert_eq!((&bad["digest"], bad["errors"][0]["file"].as_str()), (&loaded["digest"], Some("a.rego")));
+
+    // Another process knows nothing but what the cluster keeps.
+    drop(slicegate);
+    cluster.kubectl(&["-n", HOME, "annotate", "configmap", "a", "slicegate.io/status-"])?.success()?;
+    let _slicegate = Slicegate::start(&cluster)?;
+    let kept = state("LastGood")?;
+    assert_eq!(kept["digest"], loaded["digest"]);
+    Ok(())
 }
