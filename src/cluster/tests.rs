@@ -26,6 +26,8 @@ use crate::facts::{Event, Facts, Labels};
 use crate::feed::recorder::{DEADLINE, Record, Told, recorder};
 use crate::feed::{Sink, Watched};
 
+mod lastgood;
+mod lead;
 mod leader;
 mod policies;
 
