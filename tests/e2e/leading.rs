@@ -134,6 +134,10 @@ fn holder(cluster: &Cluster) -> Option<String> {
     Some(lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty())?.to_owned())
 }
 
+fn event(reason: &str, kind: &str, name: &str) -> (String, String, String) {
+    (reason.to_owned(), kind.to_owned(), name.to_owned())
+}
+
 fn events(cluster: &Cluster, namespace: &str) -> Result<Vec<(String, String, String)>> {
     let list = cluster.kubectl(&["-n", namespace, "get", "events", "-o", "json"])?.json()?;
     let all = list["items"].as_array().context("no list")?.iter().map(|event| {
@@ -227,7 +231,6 @@ fn a_status_is_written_once_and_tells_what_is_in_force() -> Result<()> {
     assert_eq!(keeper.see(|known| known.offered), offered, "a status is no news to the watch");
 
     // An Event tells the same to who asks by kubectl.
-    let event = |reason: &str, kind: &str, name: &str| (reason.to_owned(), kind.to_owned(), name.to_owned());
     wait(SOON, "the events", || events(&cluster, "policies").ok().filter(|events| events.len() == 2))?;
     let mut told = events(&cluster, "policies")?;
     told.sort();
@@ -235,39 +238,50 @@ fn a_status_is_written_once_and_tells_what_is_in_force() -> Result<()> {
     let described = cluster.kubectl(&["-n", "policies", "describe", "configmap", "b"])?.success()?;
     assert!(described.contains("a.rego:3:7: unexpected token"), "{described}");
 
+    what_goes_is_told(&cluster, &replica, &keeper, &bad[..1], &keys)?;
+    replica.end(&runtime)?;
+    Ok(runtime.block_on(watching)?)
+}
+
+fn what_goes_is_told(
+    cluster: &Cluster,
+    replica: &Replica,
+    keeper: &Keeper,
+    rest: &[SetReport],
+    keys: &[Key],
+) -> Result<()> {
     // The label goes: the status and the last good form go with it, and the Event says so.
     cluster.kubectl(&["-n", "policies", "label", "configmap", "b", "slicegate.io/policy-"])?.success()?;
     keeper.wait("the set to go", |known| known.policies.len() == 1)?;
-    replica.report(&bad[..1]);
+    replica.report(rest);
     wait(SOON, "the end to be told", || {
-        let told = events(&cluster, "policies").ok()?;
+        let told = events(cluster, "policies").ok()?;
         told.contains(&event("PolicyUnloaded", "Warning", "b")).then_some(())
     })?;
-    assert_eq!(status(&cluster, &keys[1]), None);
-    assert_eq!(get(&cluster, &secret_path(&keys[1]))?, None);
+    assert_eq!(status(cluster, &keys[1]), None);
+    assert_eq!(get(cluster, &secret_path(&keys[1]))?, None);
     cluster.kubectl(&["-n", HOME, "delete", "configmap", "a"])?.success()?;
     replica.report(&[]);
     wait(SOON, "the deletion to be told", || {
-        events(&cluster, HOME).ok()?.contains(&event("PolicyUnloaded", "Warning", "a")).then_some(())
+        events(cluster, HOME).ok()?.contains(&event("PolicyUnloaded", "Warning", "a")).then_some(())
     })?;
-    assert_eq!(get(&cluster, &secret_path(&keys[0]))?, None);
-    replica.end(&runtime)?;
-    Ok(runtime.block_on(watching)?)
+    assert_eq!(get(cluster, &secret_path(&keys[0]))?, None);
+    Ok(())
 }
 
 #[test]
 fn last_good_forms_outlive_the_process_and_go_with_their_config_map() -> Result<()> {
     let (cluster, runtime, kubeconfig) = start(true)?;
-    let (kept, owned) = (policy(HOME, "a", RULES), policy("policies", "b", RULES));
+    let (own, other) = (policy(HOME, "a", RULES), policy("policies", "b", RULES));
     let config = "apiVersion: slicegate.io/v1alpha1\nkind: Config\nenforcement: warn\n";
     let configure = |text: &str| {
         cluster.apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"config.yaml": text},
             "metadata": {"name": "slicegate-config", "namespace": HOME}}))
     };
-    cluster.apply(&kept)?;
-    cluster.apply(&owned)?;
+    cluster.apply(&own)?;
+    cluster.apply(&other)?;
     configure(config)?;
-    let reports = [loaded(&kept), loaded(&owned)];
+    let reports = [loaded(&own), loaded(&other)];
     let [a, b] = [reports[0].key.clone(), reports[1].key.clone()];
     let (first, keeper) = (Replica::start(&runtime, kubeconfig.clone())?, Arc::new(Keeper::default()));
     let sink = Arc::clone(&keeper) as Arc<dyn Sink>;
@@ -293,7 +307,7 @@ fn last_good_forms_outlive_the_process_and_go_with_their_config_map() -> Result<
     let second = Replica::start(&runtime, kubeconfig.clone())?;
     let found = runtime.block_on(second.connection.last_good())?;
     assert_eq!(found.config.as_deref(), Some(config));
-    assert_eq!(found.units, BTreeMap::from([(a.clone(), unit(&kept)), (b.clone(), unit(&owned))]));
+    assert_eq!(found.units, BTreeMap::from([(a.clone(), unit(&own)), (b.clone(), unit(&other))]));
     let keeper = Arc::new(Keeper::default());
     let sink = Arc::clone(&keeper) as Arc<dyn Sink>;
     let watching = runtime.spawn(second.connection.clone().watch(true, sink, second.stop.clone()));
@@ -308,7 +322,7 @@ fn last_good_forms_outlive_the_process_and_go_with_their_config_map() -> Result<
         get(&cluster, &secret_path(&b)).is_ok_and(|secret| secret.is_none()).then_some(())
     })?;
     cluster.kubectl(&["-n", HOME, "delete", "configmap", "a", "--cascade=orphan"])?.success()?;
-    cluster.apply(&kept)?;
+    cluster.apply(&own)?;
     let found = runtime.block_on(second.connection.last_good())?;
     assert_eq!(found.units, BTreeMap::new());
     second.end(&runtime)?;
