@@ -127,8 +127,15 @@ pub async fn watch_facts(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>,
     .await;
 }
 
-/// Watches policy sets until told to stop. What cannot be read takes nothing away.
-pub async fn watch_policies(path: PathBuf, interval: Duration, sink: Arc<dyn Sink>, stop: CancellationToken) {
+/// Watches policy sets until told to stop. What cannot be read takes nothing away. Where they do not stand alone, the other
+/// source says when all is read.
+pub async fn watch_policies(
+    path: PathBuf,
+    interval: Duration,
+    alone: bool,
+    sink: Arc<dyn Sink>,
+    stop: CancellationToken,
+) {
     let mut broken = false;
     let root = path.display().to_string();
     poll(path, policies::read, interval, stop, |sets| match sets {
@@ -138,7 +145,9 @@ pub async fn watch_policies(path: PathBuf, interval: Duration, sink: Arc<dyn Sin
                 sink.source_problem(Watched::Policies, None);
             }
             sink.policies(&root, sets.iter().map(|set| (set.key.clone(), Arc::new(set.clone()))).collect());
-            sink.synced(Watched::Policies);
+            if alone {
+                sink.synced(Watched::Policies);
+            }
         }
         Err(problem) => {
             error!(path = root, %problem, "Policy sets cannot be read; what is in force stays");

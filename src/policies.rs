@@ -4,7 +4,7 @@
 //! puts all of it in force at once. Invariant: what is in force leaves only for something that was found good, or because its
 //! author took it away; and what is said of a set is said from what is in force.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -31,6 +31,32 @@ pub struct Sets {
     pub active: Vec<Arc<Active>>,
     /// What there is to say about all of them.
     pub reports: Arc<Vec<SetReport>>,
+    /// Places of the sets that name their kinds, by kind.
+    by_kind: HashMap<String, Vec<usize>>,
+    /// Places of the others.
+    any: Vec<usize>,
+}
+
+impl Sets {
+    /// Sets in the order of their keys.
+    pub fn new(active: Vec<Arc<Active>>, reports: Arc<Vec<SetReport>>) -> Self {
+        let (mut by_kind, mut any) = (HashMap::<String, Vec<usize>>::new(), Vec::new());
+        for (place, set) in active.iter().enumerate() {
+            match set.settings.matches.literal_kinds() {
+                Some(kinds) => kinds.into_iter().for_each(|kind| by_kind.entry(kind).or_default().push(place)),
+                None => any.push(place),
+            }
+        }
+        Self { active, reports, by_kind, any }
+    }
+
+    /// The sets that may look at this kind, in the order of their keys. A cluster may have a thousand that do not.
+    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Arc<Active>> {
+        let mut places = self.any.clone();
+        places.extend(self.by_kind.get(kind).into_iter().flatten());
+        places.sort_unstable();
+        places.into_iter().filter_map(|place| self.active.get(place))
+    }
 }
 
 /// A set that requests may concern.

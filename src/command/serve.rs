@@ -116,7 +116,9 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve, finishing: &
     let facts = if alone && options.facts.is_none() { &[][..] } else { &FACTS[..] };
     let configuration = if alone && options.config.is_none() { &[][..] } else { &[Watched::Configuration][..] };
     let policies = if alone && options.policies.is_none() { &[][..] } else { &[Watched::Policies][..] };
-    let home = options.namespace.clone().unwrap_or_else(|| cluster::NAMESPACE.to_owned());
+    let cluster = if alone { None } else { Some(Cluster::connect(found(options)).await?) };
+    let home = cluster.as_ref().map(|cluster| cluster.namespace().to_owned()).or_else(|| options.namespace.clone());
+    let home = home.unwrap_or_else(|| cluster::NAMESPACE.to_owned());
     let publish = Arc::clone(app);
     let (registry, offers) = Registry::new(app.workers.clone(), home, Box::new(move |sets| publish.replace_sets(sets)));
     tasks.spawn("the registry of policies", registry.run().map(Ok));
@@ -137,16 +139,11 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve, finishing: &
     }
     if let Some(path) = options.policies.clone() {
         files::policies::read(&path)?;
-        let watch = files::watch_policies(path, files::INTERVAL, Arc::clone(&sink), stop.clone());
+        // Beside a cluster, it is the cluster's sets that are waited for; they come later than files do.
+        let watch = files::watch_policies(path, files::INTERVAL, alone, Arc::clone(&sink), stop.clone());
         tasks.spawn("the watch of --policies", watch.map(Ok));
     }
-    if !alone {
-        let found = cluster::Options {
-            kubeconfig: options.kubeconfig.clone(),
-            namespace: options.namespace.clone(),
-            policy_namespaces: options.policy_namespace.clone(),
-        };
-        let cluster = Cluster::connect(found).await?;
+    if let Some(cluster) = cluster {
         app.read_namespaces_from(Arc::new(FromCluster(cluster.clone())));
         // It gives its lease back before the process ends, so that another replica need not wait for that to run out.
         let writing = finishing.track_future(cluster.clone().lead(reports, app.shutdown.stopping()));
@@ -154,6 +151,14 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve, finishing: &
         tasks.spawn("the watch of the cluster", cluster.watch(options.config.is_none(), sink, stop).map(Ok));
     }
     Ok(())
+}
+
+fn found(options: &Serve) -> cluster::Options {
+    cluster::Options {
+        kubeconfig: options.kubeconfig.clone(),
+        namespace: options.namespace.clone(),
+        policy_namespaces: options.policy_namespace.clone(),
+    }
 }
 
 /// Follows the files of the certificate, where there are any.

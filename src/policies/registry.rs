@@ -19,7 +19,7 @@ use crate::workers::protocol::{Check, Checked};
 use crate::workers::{Installed, Workers};
 
 /// What puts a state in force.
-pub type Publish = Box<dyn Fn(Arc<Sets>) + Send>;
+pub(super) type Publish = Box<dyn Fn(Arc<Sets>) + Send>;
 
 /// The sets that were offered, and what became of them.
 pub struct Registry {
@@ -208,7 +208,7 @@ impl Registry {
             active.extend(self.active(set, known).map(Arc::new));
         }
         let reports = Arc::new(reports);
-        (self.publish)(Arc::new(Sets { active, reports: Arc::clone(&reports) }));
+        (self.publish)(Arc::new(Sets::new(active, Arc::clone(&reports))));
         self.reports.send_replace(reports);
     }
 

@@ -26,8 +26,28 @@ pub type Clock<'c> = &'c dyn Fn() -> Duration;
 pub struct Budget<'c> {
     /// The processor time.
     pub limit: Duration,
+    /// When it began, by the clock. Several rules may share one budget.
+    pub started: Duration,
     /// The clock that it is taken from.
     pub clock: Clock<'c>,
+}
+
+impl<'c> Budget<'c> {
+    /// A budget that begins now.
+    pub fn new(limit: Duration, clock: Clock<'c>) -> Self {
+        Self { limit, started: clock(), clock }
+    }
+
+    /// The same anew.
+    #[must_use]
+    pub fn again(self) -> Self {
+        Self::new(self.limit, self.clock)
+    }
+
+    /// Whether it is used up.
+    fn is_over(&self) -> bool {
+        (self.clock)().saturating_sub(self.started) >= self.limit
+    }
 }
 
 /// An engine that can be asked again and again.
@@ -142,14 +162,13 @@ impl Interpreter {
         })
     }
 
-    /// The engine's timer counts by the wall. It is given the processor time that is left; when it rings early, since the
-    /// machine did other work, the evaluation starts again with more.
+    /// The engine's timer counts by the wall. When it rings early, since the machine did other work, the evaluation starts
+    /// again with more. The clock is only looked at then.
     fn evaluate(
         &mut self,
         budget: Budget<'_>,
         ask: impl Fn(&mut Engine) -> anyhow::Result<Value>,
     ) -> Result<Value, Failure> {
-        let start = (budget.clock)();
         let mut limit = budget.limit;
         loop {
             self.working.set_execution_timer_config(ExecutionTimerConfig { limit, check_interval: STEPS });
@@ -163,7 +182,7 @@ impl Interpreter {
                 Err(error) => error,
             };
             let rang = is_out_of_time(&error);
-            let again = rang && (budget.clock)().saturating_sub(start) < budget.limit;
+            let again = rang && !budget.is_over();
             // What is begun anew prints anew.
             if !again {
                 self.note();

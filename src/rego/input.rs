@@ -13,7 +13,7 @@ use crate::facts::Labels;
 use crate::json;
 use crate::policy::judge::{Judged, Scene};
 use crate::rego::set::InputShape;
-use crate::rego::value::{at, member, value};
+use crate::rego::value::{Keys, at, member, value};
 
 /// What the server knows beside the body: `input.slicegate`, and the Namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -91,9 +91,9 @@ impl Input {
     ///
     /// # Errors
     /// The body is no review that rules could work with.
-    pub fn new(body: &[u8], context: &Context) -> Result<Self, String> {
+    pub fn new(body: &[u8], context: &Context, keys: &mut Keys) -> Result<Self, String> {
         let tree = json::parse(body).map_err(|error| error.to_string())?;
-        let request = value(tree.get("request").ok_or("the review holds no request")?)?;
+        let request = value(tree.get("request").ok_or("the review holds no request")?, keys)?;
         let null = |name: &str| member(&request, name).cloned().unwrap_or(Value::Null);
         let object = match null("object") {
             Value::Null => null("oldObject"),

@@ -3,7 +3,7 @@
 //! Invariant: whether a set matches depends on the request, on what its workloads involve and on the labels of its Namespace;
 //! it never needs the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -132,9 +132,10 @@ impl Match {
         namespace.is_empty() || selector.matches(|key| labels.and_then(|labels| labels.get(key)).map(String::as_str))
     }
 
-    /// The kinds as `kind` and `group` patterns; nothing where the set sees what involves a GPU.
-    pub fn kinds(&self) -> Vec<(String, String)> {
-        self.kinds.iter().flat_map(Kinds::pairs).collect()
+    /// The names of the kinds, where all of them are spelt out.
+    pub fn literal_kinds(&self) -> Option<BTreeSet<String>> {
+        let kinds: BTreeSet<String> = self.kinds.iter().flat_map(Kinds::pairs).map(|(kind, _)| kind).collect();
+        (!kinds.is_empty() && kinds.iter().all(|kind| Glob::new(kind.as_str()).is_literal())).then_some(kinds)
     }
 
     /// Whether it sees requests that do this.

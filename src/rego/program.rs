@@ -16,6 +16,7 @@ use crate::rego::outcome::{Failure, Outcome};
 use crate::rego::problem::Problem;
 use crate::rego::set::{InputShape, Role, Set};
 use crate::rego::unit::Unit;
+use crate::rego::value::Keys;
 
 /// The name of the data document that rules read as `input.parameters`.
 const PARAMETERS: &str = "parameters";
@@ -66,15 +67,12 @@ impl Program {
     pub fn evaluate(&mut self, phase: Phase, input: &Input, budget: Budget<'_>) -> Outcome {
         let mut outcome = Outcome::default();
         self.interpreter.set_input(input.of(self.shape, &self.parameters));
-        let started = (budget.clock)();
         for entry in self.entries.iter().filter(|entry| concerns(entry.kind, phase)) {
-            let left = budget.limit.saturating_sub((budget.clock)().saturating_sub(started));
-            let path = entry.path();
             // A rule that gives an object by its keys has no single rule behind its path.
             let value = if entry.is_set {
-                self.interpreter.rule(&path, Budget { limit: left, ..budget })
+                self.interpreter.rule(&entry.path(), budget)
             } else {
-                self.interpreter.query(&path, Budget { limit: left, ..budget })
+                self.interpreter.query(&entry.path(), budget)
             };
             let taken = value.and_then(|value| take(&mut outcome, entry, phase, &value));
             if let Err(failure) = taken {
@@ -174,7 +172,7 @@ pub(super) fn documents(set: &Set) -> Result<BTreeMap<String, Value>, Problem> {
     let documents = set.data.iter().map(|(name, document)| {
         let text = document.to_string();
         let read = crate::json::parse(text.as_bytes()).map_err(|error| error.to_string());
-        let read = read.and_then(|tree| crate::rego::value::value(&tree));
+        let read = read.and_then(|tree| crate::rego::value::value(&tree, &mut Keys::default()));
         Ok((name.clone(), read.map_err(|message| Problem::of_file(&format!("data.{name}"), message))?))
     });
     documents.collect()

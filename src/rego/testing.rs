@@ -127,9 +127,9 @@ pub fn run(unit: &Unit, options: &Options, budget: Budget<'_>) -> Result<Tests, 
         if filter.as_ref().is_some_and(|filter| !filter.is_match(&test.full_name())) {
             continue;
         }
-        let started = (budget.clock)();
+        let budget = budget.again();
         let outcome = outcome(&mut interpreter, test, budget);
-        let took = (budget.clock)().saturating_sub(started);
+        let took = (budget.clock)().saturating_sub(budget.started);
         let seen = interpreter.take_seen();
         if let Some(coverage) = &mut coverage {
             coverage.add(&seen.covered);

@@ -3,6 +3,8 @@
 //! Invariant: nothing is lost or rounded that Kubernetes can hold: whole numbers of any length stay exact, and no key of an
 //! object means anything but itself.
 
+use std::collections::{BTreeMap, HashMap};
+
 use regorus::Value;
 
 use crate::json::Json;
@@ -10,20 +12,44 @@ use crate::json::Json;
 /// The most digits that a whole number is read exactly with. Arithmetic on longer ones would take a request's time.
 const MAX_DIGITS: usize = 400;
 
+/// The most keys that are kept, and the longest.
+const MAX_KEYS: usize = 4_096;
+const MAX_KEY: usize = 64;
+
+/// The keys of objects that were seen before. Most of what a request holds are the same few hundred names of fields, and each
+/// would take memory of its own.
+#[derive(Debug, Default)]
+pub struct Keys(HashMap<Box<str>, Value>);
+
+impl Keys {
+    fn key(&mut self, name: &str) -> Value {
+        if let Some(known) = self.0.get(name) {
+            return known.clone();
+        }
+        let value = Value::from(name);
+        if name.len() <= MAX_KEY && self.0.len() < MAX_KEYS {
+            self.0.insert(name.into(), value.clone());
+        }
+        value
+    }
+}
+
 /// The engine's form of a JSON value.
 ///
 /// # Errors
 /// A number that is larger than what a rule can work with.
-pub fn value(json: &Json<'_>) -> Result<Value, String> {
+pub fn value(json: &Json<'_>, keys: &mut Keys) -> Result<Value, String> {
     Ok(match json {
         Json::Null => Value::Null,
         Json::Bool(value) => Value::from(*value),
         Json::Number(literal) => number(literal)?,
         Json::String(text) => Value::from(text.as_ref()),
-        Json::Array(elements) => elements.iter().map(value).collect::<Result<Vec<_>, _>>()?.into(),
+        Json::Array(elements) => {
+            elements.iter().map(|element| value(element, keys)).collect::<Result<Vec<_>, _>>()?.into()
+        }
         Json::Object(members) => {
-            let members = members.iter().map(|(key, member)| Ok((Value::from(key), value(member)?)));
-            Value::from(members.collect::<Result<std::collections::BTreeMap<_, _>, String>>()?)
+            let members = members.iter().map(|(key, member)| Ok((keys.key(key), value(member, keys)?)));
+            Value::from(members.collect::<Result<BTreeMap<_, _>, String>>()?)
         }
     })
 }
@@ -78,7 +104,7 @@ mod tests {
 
     fn shown(text: &str) -> Result<String, String> {
         let json = crate::json::parse(text.as_bytes()).unwrap();
-        Ok(value(&json)?.to_json_str().unwrap())
+        Ok(value(&json, &mut Keys::default())?.to_json_str().unwrap())
     }
 
     #[test]
@@ -101,7 +127,7 @@ mod tests {
     #[test]
     fn pointers_lead_to_values() {
         let json = crate::json::parse(br#"{"a/b":[{"c~":1}]}"#).unwrap();
-        let value = value(&json).unwrap();
+        let value = value(&json, &mut Keys::default()).unwrap();
         assert_eq!(at(&value, "/a~1b/0/c~0"), Some(&Value::from(1)));
         assert_eq!(at(&value, ""), Some(&value));
         assert_eq!(at(&value, "/a~1b/1"), None);

@@ -74,10 +74,10 @@ impl Case<'_> {
 
     /// The sets that nothing but the Namespace's labels may speak against.
     fn candidates(&self, examined: &Examined<'_>) -> impl Iterator<Item = &Arc<Active>> {
-        let active = &self.rules.sets.active;
-        let concerns = !active.is_empty() && examined.concerns_policies();
+        let sets = &self.rules.sets;
+        let concerns = !sets.active.is_empty() && examined.concerns_policies();
         let (mutates, gpu) = (self.phase == Phase::Mutate, concerns && examined.involves_gpu());
-        active.iter().filter(move |set| concerns && set.may_match(self.request, mutates, gpu))
+        sets.of_kind(&self.request.kind.kind).filter(move |set| concerns && set.may_match(self.request, mutates, gpu))
     }
 
     /// Whether nobody knows the request's Namespace yet and its labels may matter. A workload without GPUs waits for

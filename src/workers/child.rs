@@ -29,6 +29,7 @@ use crate::rego::outcome::{Failure, Outcome};
 use crate::rego::problem::Problem;
 use crate::rego::program::Program;
 use crate::rego::testing;
+use crate::rego::value::Keys;
 
 /// The stack on which policies run. A deep one costs nothing until it is used, and what nests deep but not endlessly gets
 /// through.
@@ -54,7 +55,15 @@ pub fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let notes = File::from(duplicate(std::io::stdout().as_fd())?);
     let memory = File::open("/proc/self/statm").context("cannot read how much memory is used")?;
     let watchdog = Arc::new(Watchdog::default());
-    let worker = Worker { settings, notes, memory, watchdog: Arc::clone(&watchdog), sets: HashMap::new() };
+    let worker = Worker {
+        settings,
+        notes,
+        memory,
+        watchdog: Arc::clone(&watchdog),
+        sets: HashMap::new(),
+        noted: None,
+        keys: Keys::default(),
+    };
     let thread = std::thread::Builder::new().name("rego".to_owned()).stack_size(STACK);
     let work = thread.spawn(move || {
         let ended = worker.serve(&socket);
@@ -76,6 +85,9 @@ struct Worker {
     memory: File,
     watchdog: Arc<Watchdog>,
     sets: HashMap<Id, Program>,
+    /// The set that the notes name.
+    noted: Option<Id>,
+    keys: Keys,
 }
 
 impl Worker {
@@ -99,7 +111,7 @@ impl Worker {
                 Asked::Evaluate(evaluation) => Some(protocol::frame(&self.evaluate(&evaluation))),
                 Asked::Order(Order::Load { id, unit }) => {
                     let (program, report) =
-                        self.guarded(Some(id), self.settings.compile_budget, |_| Program::compile(&unit));
+                        self.guarded(Some(id), self.settings.compile_budget, |_, _| Program::compile(&unit));
                     let loaded = program.map(|program| self.sets.insert(id, program)).is_some();
                     self.limit_memory()?;
                     Some(protocol::frame(&(loaded, report)))
@@ -115,6 +127,7 @@ impl Worker {
                     Some(protocol::frame(&checked))
                 }
             };
+            self.note(None);
             answers.extend(answer.into_iter().flatten());
         }
     }
@@ -122,7 +135,7 @@ impl Worker {
     /// Compiles a set, tries it on a request that every policy should be ready for, runs its tests, and judges samples.
     fn check(&mut self, check: &Check) -> Checked {
         let (compiling, limit) = (self.settings.compile_budget, self.settings.budget);
-        let compiled = self.guarded(None, compiling, |_| caught(|| Program::compile(&check.unit)));
+        let compiled = self.guarded(None, compiling, |_, _| caught(|| Program::compile(&check.unit)));
         let (program, report) = compiled.unwrap_or_else(|failure| (None, not_compiled(&failure.explain())));
         let mut checked = Checked { report, ..Checked::default() };
         let Some(mut program) = program else { return checked };
@@ -133,8 +146,9 @@ impl Worker {
         if let Some(options) = &check.tests {
             // Each test has its own budget; all together have that of compiling, several times over.
             let whole = compiling.saturating_mul(5);
-            let budget = Budget { limit, clock: &watchdog::processor_time };
-            let tests = self.guarded(None, whole, |_| caught(|| testing::run(&check.unit, options, budget)));
+            let tests = self.guarded(None, whole, |_, budget| {
+                caught(|| testing::run(&check.unit, options, Budget { limit, ..budget }))
+            });
             match tests {
                 Ok(Ok(tests)) => checked.tests = Some(tests),
                 Ok(Err(problems)) => checked.report.errors.extend(problems),
@@ -148,10 +162,9 @@ impl Worker {
     }
 
     fn judge_sample(&mut self, program: &mut Program, sample: &Sample, limit: Duration) -> Outcome {
-        let judged = self.guarded(None, limit, |_| {
-            let budget = Budget { limit, clock: &watchdog::processor_time };
+        let judged = self.guarded(None, limit, |_, budget| {
             caught(|| {
-                let input = Input::new(sample.body.as_bytes(), &sample.context);
+                let input = Input::new(sample.body.as_bytes(), &sample.context, &mut Keys::default());
                 let input = input.map_err(|message| Failure::Error(Problem::of_set(message)));
                 input.map(|input| program.evaluate(sample.phase, &input, budget))
             })
@@ -164,17 +177,18 @@ impl Worker {
         let failed =
             |failure: Failure| vec![Outcome { error: Some(failure), ..Outcome::default() }; evaluation.sets.len()];
         let limit = self.settings.budget;
-        let input = self.guarded(None, limit, |_| caught(|| Input::new(evaluation.body, &evaluation.context)));
+        let input = self.guarded(None, limit, |worker, _| {
+            caught(|| Input::new(evaluation.body, &evaluation.context, &mut worker.keys))
+        });
         let input = match input.and_then(|input| input.map_err(|message| Failure::Error(Problem::of_set(message)))) {
             Ok(input) => input,
             Err(failure) => return failed(failure),
         };
         let judge = |id: &Id| {
-            self.guarded(Some(*id), limit, |worker| {
+            self.guarded(Some(*id), limit, |worker, budget| {
                 let Some(program) = worker.sets.get_mut(id) else {
                     return Outcome { error: Some(Failure::NotLoaded), ..Outcome::default() };
                 };
-                let budget = Budget { limit, clock: &watchdog::processor_time };
                 caught(|| program.evaluate(evaluation.phase, &input, budget))
                     .unwrap_or_else(|failure| Outcome { error: Some(failure), ..Outcome::default() })
             })
@@ -182,15 +196,22 @@ impl Worker {
         evaluation.sets.iter().map(judge).collect()
     }
 
-    /// Does something that a policy may keep from ending: with a note of the set and the watchdog awake.
-    fn guarded<T>(&mut self, id: Option<Id>, limit: Duration, work: impl FnOnce(&mut Self) -> T) -> T {
-        // Should it fail, nobody is blamed wrongly: the note stays that of nobody.
-        let _ = self.notes.write_all_at(&id.map_or(0, |id| id.saturating_add(1)).to_le_bytes(), 0);
-        self.watchdog.begin(limit);
-        let done = work(self);
+    /// Does something that a policy may keep from ending: with a note of the set, the watchdog awake, and its budget.
+    fn guarded<T>(&mut self, id: Option<Id>, limit: Duration, work: impl FnOnce(&mut Self, Budget<'_>) -> T) -> T {
+        self.note(id);
+        let started = self.watchdog.begin(limit);
+        let done = work(self, Budget { limit, started, clock: &watchdog::processor_time });
         self.watchdog.end();
-        let _ = self.notes.write_all_at(&0_u32.to_le_bytes(), 0);
         done
+    }
+
+    /// Notes which set runs from now on.
+    fn note(&mut self, id: Option<Id>) {
+        if self.noted != id {
+            // Should it fail, the answers of this worker are still right; a wrong set may be blamed for its end.
+            let _ = self.notes.write_all_at(&id.map_or(0, |id| id.saturating_add(1)).to_le_bytes(), 0);
+            self.noted = id;
+        }
     }
 
     /// Allows as much memory as is used now, and the budget.

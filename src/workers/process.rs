@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
 
 use bytes::{Buf, Bytes, BytesMut};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -17,6 +17,9 @@ use tokio::net::UnixStream;
 use super::child::Settings;
 use super::protocol::{Id, MAX_FRAME};
 use super::{Options, watchdog};
+
+/// The signal that no policy can send itself: the limits that a worker sets itself end it by others.
+const KILL: i32 = 9;
 
 /// A worker process and the line to it.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub(super) struct End {
     pub(super) set: Option<Id>,
     /// Whether it had used up its time.
     pub(super) overran: bool,
+    /// Whether somebody else ended it: the kernel for want of memory, or an operator.
+    pub(super) killed: bool,
 }
 
 impl Process {
@@ -62,18 +67,19 @@ impl Process {
 
     /// Ends it, if it has not ended by itself, and says how it did.
     pub(super) async fn end(mut self) -> End {
-        let _ = self.child.kill();
+        // It has ended by itself, or there is nothing to wait for: who looks first learns how.
+        let ended = self.child.try_wait().is_ok_and(|status| status.is_some());
+        if !ended {
+            let _ = self.child.kill();
+        }
         let mut note = [0; 4];
         let noted = self.notes.read_at(&mut note, 0).is_ok_and(|size| size == note.len());
         let set = u32::from_le_bytes(note).checked_sub(1).filter(|_| noted);
-        let waited = tokio::task::spawn_blocking(move || self.child.wait()).await;
-        let overran = matches!(waited, Ok(Ok(status)) if code(status) == Some(watchdog::OVERRUN));
-        End { set, overran }
+        let waited = tokio::task::spawn_blocking(move || self.child.wait()).await.ok().and_then(Result::ok);
+        let overran = waited.is_some_and(|status| status.code() == Some(watchdog::OVERRUN));
+        let killed = waited.is_some_and(|status| status.signal() == Some(KILL));
+        End { set, overran, killed }
     }
-}
-
-fn code(status: ExitStatus) -> Option<i32> {
-    status.code()
 }
 
 /// Frames to and from a worker. Writing never waits: what the socket does not take is kept.

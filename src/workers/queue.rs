@@ -3,6 +3,7 @@
 //! Invariant: first come, first served, but for a request whose worker died: it is next. Who waits no longer is not run.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -69,6 +70,18 @@ impl Job {
 pub(super) struct Queue {
     jobs: Mutex<VecDeque<Job>>,
     more: Notify,
+    /// How many workers wait for a request.
+    idle: AtomicUsize,
+}
+
+/// A worker that waits.
+#[derive(Debug)]
+pub(super) struct Idle<'q>(&'q AtomicUsize);
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Queue {
@@ -93,6 +106,19 @@ impl Queue {
             }
             more.await;
         }
+    }
+
+    /// A request beyond those that idle workers are about to take.
+    pub(super) fn surplus(&self) -> Option<Job> {
+        let idle = self.idle.load(Ordering::Relaxed);
+        let enough = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).len() > idle;
+        if enough { self.take() } else { None }
+    }
+
+    /// Counts a worker as idle until the value is dropped.
+    pub(super) fn idle(&self) -> Idle<'_> {
+        self.idle.fetch_add(1, Ordering::Relaxed);
+        Idle(&self.idle)
     }
 
     /// How many wait.

@@ -25,6 +25,9 @@ const GRACE: Duration = Duration::from_secs(1);
 /// The wait before a worker is started that could not be, or that died without having served anything.
 const AGAIN: Duration = Duration::from_millis(250);
 
+/// How many requests a worker is handed at a time, so that it need not wait for the next one.
+const DEPTH: usize = 3;
+
 /// How often a request may lose its worker without anybody to blame.
 const UNEXPLAINED: u8 = 2;
 
@@ -55,7 +58,7 @@ pub(super) async fn keep(pool: Arc<Inner>, mut controls: mpsc::UnboundedReceiver
                 continue;
             }
         };
-        let mut worker = Worker { pool: &pool, owed: VecDeque::new(), served: 0, process };
+        let mut worker = Worker { pool: &pool, owed: VecDeque::new(), served: 0, judging: 0, process };
         let closed = worker.run(&mut controls).await;
         let Worker { owed, served, process, .. } = worker;
         let end = process.end().await;
@@ -82,6 +85,8 @@ struct Worker<'p> {
     owed: VecDeque<Owed>,
     /// How many requests it has judged.
     served: u64,
+    /// How many of those that it owes an answer to are requests.
+    judging: usize,
 }
 
 impl Worker<'_> {
@@ -95,7 +100,15 @@ impl Worker<'_> {
             }
         }
         loop {
+            // A worker that has one request in hand takes the next one already, where all others are busy too.
+            while self.judging < DEPTH && self.judging == self.owed.len() && self.judging > 0 {
+                let Some(job) = self.pool.queue.surplus() else { break };
+                if !self.judge(job) {
+                    return false;
+                }
+            }
             let (pool, idle) = (self.pool, self.owed.is_empty());
+            let _idle = idle.then(|| pool.queue.idle());
             let kill_at = self.kill_at();
             let overdue = async {
                 match kill_at {
@@ -129,6 +142,7 @@ impl Worker<'_> {
     fn judge(&mut self, job: Job) -> bool {
         let frame = protocol::evaluation(job.phase, &job.open(), &job.context, &job.body);
         self.owed.push_back(Owed::Judgement(job));
+        self.judging = self.judging.saturating_add(1);
         self.process.line().send(frame.into()).is_ok()
     }
 
@@ -152,6 +166,7 @@ impl Worker<'_> {
                     return false;
                 };
                 self.served = self.served.saturating_add(1);
+                self.judging = self.judging.saturating_sub(1);
                 job.finish(outcomes);
                 true
             }
@@ -186,10 +201,15 @@ fn settle(pool: &Arc<Inner>, owed: VecDeque<Owed>, end: End) {
                 }
             }
             Owed::Judgement(mut job) => {
+                // Who was ended from outside is blamed only when it happens again and again.
+                let patient = end.killed || end.set.is_none();
                 match end.set.filter(|_| first) {
+                    _ if !first => {}
+                    _ if patient && job.unexplained < UNEXPLAINED => {
+                        job.unexplained = job.unexplained.saturating_add(1)
+                    }
                     Some(set) => job.blame(set, &failure),
-                    None if job.unexplained >= UNEXPLAINED => job.blame_all(&failure),
-                    None => job.unexplained = job.unexplained.saturating_add(1),
+                    None => job.blame_all(&failure),
                 }
                 if job.open().is_empty() { job.finish(Vec::new()) } else { pool.queue.push_front(job) }
             }

@@ -11,14 +11,14 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The exit code of a worker whose policy used up its time.
-pub const OVERRUN: i32 = 71;
+pub(super) const OVERRUN: i32 = 71;
 
 /// How often a running policy is looked at.
 const TICK: Duration = Duration::from_millis(4);
 
 /// What the thread that runs policies tells the one that watches.
 #[derive(Debug, Default)]
-pub struct Watchdog {
+pub(super) struct Watchdog {
     /// The processor time at which the work in hand has to be done, in nanoseconds; 0 where there is none.
     until: AtomicU64,
     /// Whether the watching thread sleeps until it is woken.
@@ -27,31 +27,34 @@ pub struct Watchdog {
 }
 
 /// The processor time that this process has used.
-pub fn processor_time() -> Duration {
+pub(super) fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 impl Watchdog {
-    /// Something begins that may take this long. The engine's own timer goes first: half as much again is allowed.
-    pub fn begin(&self, limit: Duration) {
+    /// Something begins that may take this long, and says when. The engine's own timer goes first: half as much again is
+    /// allowed.
+    pub(super) fn begin(&self, limit: Duration) -> Duration {
         let allowed = limit.saturating_add(limit / 2).saturating_add(TICK);
-        let until = processor_time().saturating_add(allowed).as_nanos();
+        let now = processor_time();
+        let until = now.saturating_add(allowed).as_nanos();
         self.until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::SeqCst);
         if self.asleep.swap(false, Ordering::SeqCst)
             && let Some(watcher) = self.watcher.get()
         {
             watcher.unpark();
         }
+        now
     }
 
     /// It is done.
-    pub fn end(&self) {
+    pub(super) fn end(&self) {
         self.until.store(0, Ordering::SeqCst);
     }
 
     /// Watches for as long as the other thread lives, which ends the process.
-    pub fn watch(&self, _of: &Thread) {
+    pub(super) fn watch(&self, _of: &Thread) {
         let _ = self.watcher.set(std::thread::current());
         let mut idle = 0_u32;
         loop {

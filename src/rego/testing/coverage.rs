@@ -61,7 +61,7 @@ impl Coverage {
         interpreter.prepare().map_err(|problem| vec![problem])?;
         interpreter.observe(true);
         // The mark is a constant, so that nothing is run out of.
-        let budget = Budget { limit: Duration::from_secs(1), clock: &|| Duration::ZERO };
+        let budget = Budget::new(Duration::from_secs(1), &|| Duration::ZERO);
         for package in packages {
             let _ = interpreter.rule(&format!("data.{package}.{MARK}"), budget);
         }

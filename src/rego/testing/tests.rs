@@ -32,7 +32,7 @@ fn unit(files: &[(&str, &str)]) -> Unit {
 
 fn with(unit: &Unit, options: &Options, limit: Duration) -> Result<Tests, Vec<Problem>> {
     let start = Instant::now();
-    run(unit, options, Budget { limit, clock: &|| start.elapsed() })
+    run(unit, options, Budget::new(limit, &|| start.elapsed()))
 }
 
 fn tests(unit: &Unit) -> Tests {
