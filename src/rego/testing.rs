@@ -116,7 +116,7 @@ pub fn run(unit: &Unit, options: &Options, budget: Budget<'_>) -> Result<Tests, 
     let found = find::tests(unit, &interpreter.modules());
     let texts = find::texts(unit, &found);
     if found.iter().any(|test| test.alias.is_some()) {
-        interpreter = Interpreter::new(texts.iter().map(find::Text::as_module), data.clone(), strict)?;
+        interpreter = Interpreter::new(texts.iter().map(find::Source::as_module), data.clone(), strict)?;
     }
     interpreter.prepare().map_err(|problem| vec![problem])?;
     interpreter.observe(options.coverage);

@@ -45,9 +45,9 @@ pub(super) fn harmless(text: &str) -> String {
     let acts = |character: char| character.is_control() && character != '\t';
     text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
         if acts(character) {
-            shown.extend(character.escape_default())
+            shown.extend(character.escape_default());
         } else {
-            shown.push(character)
+            shown.push(character);
         }
         shown
     })

@@ -56,7 +56,7 @@ fn a_folder_with_modules_is_one_set() {
     assert_eq!(quota.data.keys().collect::<Vec<_>>(), ["parameters"]);
     assert!(sets.iter().all(|set| set.errors.is_empty() && set.warnings.is_empty()), "{sets:?}");
     assert_eq!(found[2].shown("quota.rego"), root.path().join("quota/quota.rego").display().to_string());
-    assert_eq!(read(&root.path().join("quota")).unwrap(), [quota.clone()]);
+    assert_eq!(read(&root.path().join("quota")).unwrap(), std::slice::from_ref(quota));
 }
 
 #[test]

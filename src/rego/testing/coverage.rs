@@ -8,7 +8,7 @@ use std::time::Duration;
 use regorus::Value;
 use serde::{Deserialize, Serialize};
 
-use super::find::Text;
+use super::find::Source;
 use crate::rego::engine::{Budget, Interpreter};
 use crate::rego::problem::Problem;
 use crate::rego::set::Syntax;
@@ -41,11 +41,11 @@ impl Coverage {
     }
 
     /// What there is to reach, and nothing of it reached.
-    pub(super) fn of_nothing(unit: &Unit, texts: &[Text], data: Value, strict: bool) -> Result<Self, Vec<Problem>> {
+    pub(super) fn of_nothing(unit: &Unit, texts: &[Source], data: Value, strict: bool) -> Result<Self, Vec<Problem>> {
         let own = |file: &str| unit.set.modules.contains_key(file);
         let marked: Vec<(&str, Syntax, String)> = texts
             .iter()
-            .map(|Text { file, syntax, text }| {
+            .map(|Source { file, syntax, text }| {
                 let mark = if own(file) { format!("\n\n{MARK} := true\n") } else { String::new() };
                 (file.as_str(), *syntax, format!("{text}{mark}"))
             })

@@ -43,7 +43,7 @@ pub(super) struct Found {
 }
 
 /// A module as the engine reads it.
-pub(super) struct Text {
+pub(super) struct Source {
     pub(super) file: String,
     pub(super) syntax: Syntax,
     pub(super) text: String,
@@ -55,7 +55,7 @@ impl Found {
     }
 }
 
-impl Text {
+impl Source {
     pub(super) fn as_module(&self) -> (&str, Syntax, &str) {
         (&self.file, self.syntax, &self.text)
     }
@@ -72,7 +72,7 @@ pub(super) fn tests(unit: &Unit, modules: &[Ref<Module>]) -> Vec<Found> {
 }
 
 /// The modules with the names that keep the bodies of one test apart.
-pub(super) fn texts(unit: &Unit, found: &[Found]) -> Vec<Text> {
+pub(super) fn texts(unit: &Unit, found: &[Found]) -> Vec<Source> {
     let modules = unit.modules().chain(unit.tests());
     modules
         .map(|(file, syntax, text)| {
@@ -84,7 +84,7 @@ pub(super) fn texts(unit: &Unit, found: &[Found]) -> Vec<Text> {
                     text.replace_range(start..end, alias);
                 }
             }
-            Text { file: file.to_owned(), syntax, text }
+            Source { file: file.to_owned(), syntax, text }
         })
         .collect()
 }
