@@ -168,7 +168,7 @@ fn outcome(interpreter: &mut Interpreter, test: &Found, budget: Budget<'_>) -> T
         }
         Ok(Value::Bool(false)) => TestOutcome::Failed(here("its value is false".into())),
         Ok(value) => {
-            let shown = value.to_json_str().unwrap_or_else(|_| "no JSON".to_owned());
+            let shown = serde_json::to_string(&value).unwrap_or_else(|_| "no JSON".to_owned());
             TestOutcome::Failed(here(format!("its value is {}, and a test has to be true", cut(shown, 200))))
         }
         Err(Failure::Budget) => TestOutcome::Error(here(over(budget.limit))),

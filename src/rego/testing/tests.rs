@@ -66,7 +66,7 @@ test_undefined if {
 
 test_false := false
 
-test_number := 7
+test_number := [7, 8]
 
 test_error if 1 / input.zero == 1 with input as {\"zero\": 0}
 
@@ -91,7 +91,7 @@ helper if true
             "quota_test.rego:5 data.quota_test.test_ok: passed".to_owned(),
             "quota_test.rego:7 data.quota_test.test_undefined: failed quota_test.rego:7:1: it is undefined: one of its conditions does not hold".to_owned(),
             "quota_test.rego:11 data.quota_test.test_false: failed quota_test.rego:11:1: its value is false".to_owned(),
-            "quota_test.rego:13 data.quota_test.test_number: failed quota_test.rego:13:1: its value is 7, and a test has to be true".to_owned(),
+            "quota_test.rego:13 data.quota_test.test_number: failed quota_test.rego:13:1: its value is [7,8], and a test has to be true".to_owned(),
         ]
     );
     assert!(told[4].contains("test_error: error quota_test.rego:15:") && told[4].contains("zero"), "{}", told[4]);
