@@ -336,11 +336,9 @@ impl Scan {
             frame.operand = 0;
             match frame.place {
                 // A sign belongs to what was tried first, and takes all operators after it with it.
-                _ if frame.signs > 0 => {}
-                Place::Either => {}
-                Place::First | Place::Statement => frame.go(Place::Rest, 1),
-                Place::Query => frame.factor = 2,
-                Place::Rest => {}
+                Place::First | Place::Statement if frame.signs == 0 => frame.go(Place::Rest, 1),
+                Place::Query if frame.signs == 0 => frame.factor = 2,
+                _ => {}
             }
         }
         self.after = After::Operator;
