@@ -231,13 +231,12 @@ fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.to_string(),
         Value::Undefined => String::new(),
-        other => other.to_json_str().unwrap_or_else(|_| "a value that is no JSON".to_owned()),
+        other => serde_json::to_string(other).unwrap_or_else(|_| "a value that is no JSON".to_owned()),
     }
 }
 
 fn json(value: &Value) -> Result<serde_json::Value, String> {
-    let text = value.to_json_str().map_err(|error| error.to_string())?;
-    serde_json::from_str(&text).map_err(|error| error.to_string())
+    serde_json::to_value(value).map_err(|error| error.to_string())
 }
 
 /// The start of a long text, at the boundary of a character, and how much was left out.

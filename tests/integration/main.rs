@@ -28,3 +28,4 @@ mod manifests;
 mod protocol;
 mod reload;
 mod testing;
+mod workers;
