@@ -29,12 +29,20 @@ mod case;
 mod check;
 #[path = "golden/contract.rs"]
 mod contract;
+#[path = "golden/memory.rs"]
+mod memory;
 #[path = "golden/recorded.rs"]
 mod recorded;
+#[path = "golden/rounds.rs"]
+mod rounds;
 #[path = "golden/run.rs"]
 mod run;
+#[path = "golden/scene.rs"]
+mod scene;
 #[path = "golden/servers.rs"]
 mod servers;
+#[path = "golden/sets.rs"]
+mod sets;
 #[path = "golden/wire.rs"]
 mod wire;
 
@@ -46,7 +54,11 @@ mod support {
 }
 
 /// Cases of other kinds, and the test that runs each.
-const ELSEWHERE: [(&str, &str); 1] = [("config-030-webhook-configuration.yaml", "integration: manifests")];
+const ELSEWHERE: [(&str, &str); 3] = [
+    ("config/config-010-relist-no-gap.yaml", "e2e: policies"),
+    ("config/config-016-request-before-first-read.yaml", "e2e: policies"),
+    ("config/config-030-webhook-configuration.yaml", "integration: manifests"),
+];
 
 /// How many files were run to their end.
 static RAN: AtomicUsize = AtomicUsize::new(0);

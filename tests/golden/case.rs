@@ -9,6 +9,8 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::sets::{Config, Sets, Steps, Then};
+
 /// One case file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,8 +26,16 @@ pub(crate) struct Case {
     pub(crate) decision: Option<String>,
     pub(crate) decided: Option<String>,
     pub(crate) settings: Option<Settings>,
-    /// The configuration in place of the harness's own, as its YAML text.
-    pub(crate) config: Option<String>,
+    /// The configuration in place of the harness's own, or the steps of a case that is about what is watched.
+    pub(crate) config: Option<Config>,
+    /// The policy sets that are in force first.
+    pub(crate) before: Option<Sets>,
+    /// The policy sets that are loaded then.
+    pub(crate) policy: Option<Sets>,
+    /// A second round.
+    pub(crate) then: Option<Then>,
+    #[allow(dead_code, reason = "for the reader of the file")]
+    pub(crate) observed: Option<String>,
     /// Namespace, Node and PriorityClass manifests that the server knows of.
     #[serde(default)]
     pub(crate) facts: Vec<Value>,
@@ -35,7 +45,7 @@ pub(crate) struct Case {
     pub(crate) expect: Expect,
 }
 
-/// What a case exercises. Kinds of other harnesses are not read here and fail.
+/// What a case exercises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -43,6 +53,8 @@ pub(crate) enum Kind {
     Mutate,
     Update,
     Http,
+    Policy,
+    Config,
 }
 
 /// Where a case is posted to.
@@ -54,12 +66,16 @@ pub(crate) enum Endpoint {
     Both,
 }
 
-/// Settings of the pool that the shared cases assume.
-#[derive(Debug, Deserialize)]
+/// Settings that the shared cases name.
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
+    /// The effect of the toleration of the pool that they assume.
     #[serde(rename = "TAINT_EFFECT")]
-    pub(crate) taint_effect: String,
+    pub(crate) taint_effect: Option<String>,
+    /// Whether all sets are marked as Rego v0.
+    #[serde(rename = "REGO_V0")]
+    pub(crate) rego_v0: Option<bool>,
 }
 
 /// Variations of one request.
@@ -190,8 +206,50 @@ pub(crate) struct Expect {
     pub(crate) max_seconds: Option<u64>,
     pub(crate) survives: Option<bool>,
     pub(crate) connection_closed_within_seconds: Option<u64>,
+    pub(crate) policy_load: Option<Load>,
+    pub(crate) active_set: Option<ActiveSet>,
+    pub(crate) load_error_contains: Vec<String>,
+    pub(crate) load_warning_contains: Vec<String>,
+    pub(crate) load_seconds_max: Option<u64>,
+    /// Until when what a round loads has to be in force.
+    pub(crate) within_seconds: Option<u64>,
+    pub(crate) modules_loaded: Option<usize>,
+    /// Texts in what `/policies` says of the sets.
+    pub(crate) status_shows: Vec<String>,
+    /// How many connections are made to the hosts that the policy names.
+    pub(crate) network_calls: Option<usize>,
+    /// Of the server and its workers together.
+    pub(crate) max_rss_growth_mib: Option<u64>,
+    /// The checks hold for requests that are sent all the while that sets are loaded.
+    pub(crate) at_every_moment: Option<bool>,
+    pub(crate) concurrent: Option<Concurrent>,
     pub(crate) any_of: Vec<Expect>,
     pub(crate) variants: BTreeMap<String, Expect>,
+}
+
+/// What became of what was loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Load {
+    Accepted,
+    Rejected,
+}
+
+/// Which form of the sets is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ActiveSet {
+    LastGood,
+    New,
+}
+
+/// Requests while sets are replaced.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Concurrent {
+    pub(crate) requests: usize,
+    pub(crate) replacements: usize,
+    pub(crate) every_reply_is_one_of: Vec<String>,
 }
 
 /// Reads a case file.
@@ -206,10 +264,30 @@ pub(crate) fn read(path: &Path) -> Result<Case, String> {
     if (case.kind == Kind::Http) == case.http.is_none() || case.http.is_none() == case.request.is_none() {
         return Err("a case has a request, or, if its kind is http, an http part".into());
     }
+    let brings_sets = case.before.is_some() || case.policy.is_some() || case.steps().is_some();
+    if brings_sets != matches!(case.kind, Kind::Policy | Kind::Config) {
+        return Err("a case has policy sets if its kind is policy or config, and only then".into());
+    }
     Ok(case)
 }
 
 impl Case {
+    /// The steps of a case that is about what is watched.
+    pub(crate) fn steps(&self) -> Option<&Steps> {
+        match &self.config {
+            Some(Config::Steps(steps)) => Some(steps),
+            _ => None,
+        }
+    }
+
+    /// The text of the configuration in place of the harness's own.
+    pub(crate) fn configuration(&self) -> Option<&str> {
+        match &self.config {
+            Some(Config::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The checks that hold: those beside the variants, and those of the variant that was decided for.
     pub(crate) fn decided(&self) -> Result<Vec<&Expect>, String> {
         let mut all = vec![&self.expect];

@@ -3,10 +3,14 @@
 //! Invariant: every field of [`Expect`] is read here or in `run`; a check that cannot be made, such as a patched object
 //! where the reply has no object, fails.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::Value;
 
-use crate::case::Expect;
+use crate::case::{ActiveSet, Expect, Load};
 use crate::contract::Answer;
+use crate::scene::{Loaded, Report};
 
 /// What came back for one request: the HTTP status, or nothing where the connection ended, and the review if it was one.
 #[derive(Debug)]
@@ -17,12 +21,15 @@ pub(crate) struct Outcome {
     /// Why there is no status.
     pub(crate) lost: Option<String>,
     pub(crate) answer: Option<Answer>,
+    /// What became of the sets that were loaded before it.
+    pub(crate) loaded: Option<Arc<Loaded>>,
 }
 
 /// All complaints of the checks about one outcome; none is a pass.
 pub(crate) fn complaints(expect: &Expect, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     status(expect, outcome, &mut found);
+    load(expect, outcome.loaded.as_deref(), &mut found);
     if let Some(answer) = &outcome.answer {
         verdict(expect, answer, &mut found);
         message(expect, answer, &mut found);
@@ -61,6 +68,63 @@ fn status(expect: &Expect, outcome: &Outcome, found: &mut Vec<String>) {
     };
     if !fits {
         found.push(format!("HTTP status {:?}, expected {wanted}", outcome.status));
+    }
+}
+
+/// What became of the sets.
+fn load(expect: &Expect, loaded: Option<&Loaded>, found: &mut Vec<String>) {
+    let nothing = Loaded::default();
+    let asked = expect.policy_load.is_some()
+        || expect.active_set.is_some()
+        || !expect.load_error_contains.is_empty()
+        || !expect.load_warning_contains.is_empty()
+        || !expect.status_shows.is_empty()
+        || expect.load_seconds_max.or(expect.within_seconds).is_some()
+        || expect.modules_loaded.or(expect.network_calls).is_some();
+    if asked && loaded.is_none_or(|loaded| loaded.reports.is_empty()) {
+        found.push("there is no word on any set".into());
+    }
+    let loaded = loaded.unwrap_or(&nothing);
+    let reports = &loaded.reports;
+    let accepted = |report: &Report| report.state == "Loaded" && report.errors.is_empty();
+    let is_new = |report: &Report| loaded.before.get(&report.key) != Some(&report.digest);
+    let as_wanted = match expect.policy_load {
+        Some(Load::Accepted) => reports.iter().all(accepted),
+        Some(Load::Rejected) => reports.iter().any(|report| report.state != "Loaded" && !report.errors.is_empty()),
+        None => true,
+    };
+    let in_force = match expect.active_set {
+        Some(ActiveSet::New) => reports.iter().all(|report| report.state == "Loaded" && is_new(report)),
+        Some(ActiveSet::LastGood) => reports.iter().any(|report| report.state == "LastGood" && !is_new(report)),
+        None => true,
+    };
+    if !(as_wanted && in_force) {
+        found.push(format!("load {:?}, in force {:?}: {reports:?}", expect.policy_load, expect.active_set));
+    }
+    let text = |problems: Vec<String>| problems.join("\n").to_lowercase();
+    let all = |of: fn(&Report) -> &Vec<slicegate::rego::problem::Problem>| {
+        text(reports.iter().flat_map(of).map(ToString::to_string).collect())
+    };
+    let texts = [
+        ("error", &expect.load_error_contains, all(|report| &report.errors)),
+        ("warning", &expect.load_warning_contains, all(|report| &report.warnings)),
+        ("state", &expect.status_shows, loaded.text.to_lowercase()),
+    ];
+    for (what, wanted, text) in texts {
+        for part in wanted.iter().filter(|part| !text.contains(&part.to_lowercase())) {
+            found.push(format!("no {what} of the sets has {part:?}: {text}"));
+        }
+    }
+    let most = expect.load_seconds_max.into_iter().chain(expect.within_seconds).min();
+    if most.is_some_and(|most| loaded.took > Duration::from_secs(most)) {
+        found.push(format!("loading took {:?}", loaded.took));
+    }
+    let modules: usize = reports.iter().map(|report| report.modules).sum();
+    if expect.modules_loaded.is_some_and(|wanted| wanted != modules) {
+        found.push(format!("{modules} modules are loaded"));
+    }
+    if expect.network_calls.is_some_and(|wanted| wanted != loaded.calls) {
+        found.push(format!("{} connections were made", loaded.calls));
     }
 }
 

@@ -10,18 +10,28 @@ use crate::body;
 use crate::case::{Case, Endpoint, Expect, Http, Kind, Row, Scheme, Transform};
 use crate::check::{Outcome, complaints};
 use crate::contract;
+use crate::rounds;
 use crate::servers;
 use crate::wire::{Reply, Send, Target};
 
 /// Runs a case; the text says all that is wrong with it.
 pub(crate) fn run(case: &Case) -> Result<(), String> {
-    let server = servers::of(case)?;
+    rounds::beside(case, || run_now(case))
+}
+
+fn run_now(case: &Case) -> Result<(), String> {
     let expects = case.decided()?;
-    let found = match &case.http {
-        Some(http) => run_http(case, http, &server, &expects)?,
-        None => run_reviews(case, &server, &expects)?,
+    let (mut found, server, _kept) = if matches!(case.kind, Kind::Policy | Kind::Config) {
+        let (found, target, scene) = rounds::run(case, &expects)?;
+        (found, target, Some(scene))
+    } else {
+        let server = servers::of(case)?;
+        let found = match &case.http {
+            Some(http) => run_http(case, http, &server, &expects)?,
+            None => run_reviews(case, &server, &expects)?,
+        };
+        (found, server, None)
     };
-    let mut found: Vec<String> = found;
     if expects.iter().any(|expect| expect.survives == Some(true)) {
         found.extend(healthy(&server).err());
     }
@@ -29,7 +39,7 @@ pub(crate) fn run(case: &Case) -> Result<(), String> {
 }
 
 /// One request of a case, with the outcome of its row of the matrix.
-struct Probe {
+pub(crate) struct Probe {
     label: String,
     send: Send,
     request: Option<Value>,
@@ -37,30 +47,39 @@ struct Probe {
     plain: bool,
 }
 
-fn run_reviews(case: &Case, server: &Target, expects: &[&Expect]) -> Result<Vec<String>, String> {
+/// Posts all reviews of a case.
+pub(crate) fn run_reviews(case: &Case, server: &Target, expects: &[&Expect]) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for probe in probes(case)? {
+        found.extend(judge(server, &probe, expects)?);
+        if case.kind == Kind::Mutate && probe.send.path == "/mutate" {
+            found.extend(second_round(server, &probe).err().map(|what| format!("{}: {what}", probe.label)));
+        }
+    }
+    Ok(found)
+}
+
+/// All reviews of a case.
+pub(crate) fn probes(case: &Case) -> Result<Vec<Probe>, String> {
     let request = case.request.as_ref().ok_or("no request")?;
     let paths: &[&str] = match case.endpoint {
         Endpoint::Validate => &["/validate"],
         Endpoint::Mutate => &["/mutate"],
         Endpoint::Both => &["/mutate", "/validate"],
     };
-    let mut found = Vec::new();
+    let mut probes = Vec::new();
     for path in paths {
         for (label, bytes, row_allowed) in rows(case, request)? {
-            let probe = Probe {
+            probes.push(Probe {
                 label: format!("{path}{label}"),
                 request: serde_json::from_slice(&bytes).ok(),
                 send: Send::review(path, bytes),
                 row_allowed,
                 plain: false,
-            };
-            found.extend(judge(server, &probe, expects)?);
-            if case.kind == Kind::Mutate && *path == "/mutate" {
-                found.extend(second_round(server, &probe).err().map(|what| format!("{}: {what}", probe.label)));
-            }
+            });
         }
     }
-    Ok(found)
+    Ok(probes)
 }
 
 /// The label, the body and the outcome of one row.
@@ -191,17 +210,19 @@ fn second_round(server: &Target, probe: &Probe) -> Result<(), String> {
     Ok(())
 }
 
-fn post(server: &Target, probe: &Probe) -> Result<Outcome, String> {
+/// Posts one request.
+pub(crate) fn post(server: &Target, probe: &Probe) -> Result<Outcome, String> {
+    let loaded = server.loaded.clone();
     let reply = if probe.plain { server.post_plain(&probe.send) } else { server.post(&probe.send) };
     let request = probe.request.clone();
     match reply {
-        Reply::Nothing(why) => Ok(Outcome { request, status: None, lost: Some(why), answer: None }),
+        Reply::Nothing(why) => Ok(Outcome { request, status: None, lost: Some(why), answer: None, loaded }),
         Reply::Answer { status: 200, body } => {
             let answer = contract::check(&probe.send.path, request.as_ref(), &body);
             let answer = answer.map_err(|what| format!("{}: {what}", probe.label))?;
-            Ok(Outcome { request, status: Some(200), lost: None, answer: Some(answer) })
+            Ok(Outcome { request, status: Some(200), lost: None, answer: Some(answer), loaded })
         }
-        Reply::Answer { status, .. } => Ok(Outcome { request, status: Some(status), lost: None, answer: None }),
+        Reply::Answer { status, .. } => Ok(Outcome { request, status: Some(status), lost: None, answer: None, loaded }),
     }
 }
 

@@ -40,12 +40,21 @@ static SERVERS: LazyLock<Mutex<BTreeMap<Key, TestServer>>> = LazyLock::new(Mutex
 
 /// The server for a case.
 pub(crate) fn of(case: &Case) -> Result<Target, String> {
-    let text = case.config.clone().unwrap_or_else(|| CONFIG.to_owned());
-    let effect = case.settings.as_ref().map_or("NoSchedule", |settings| &settings.taint_effect);
-    start(&(
-        Some(text.replace("effect: NoSchedule", &format!("effect: {effect}"))),
-        Value::from(case.facts.clone()).to_string(),
-    ))
+    start(&(Some(text(case)), Value::from(case.facts.clone()).to_string()))
+}
+
+/// The text of a case's configuration.
+fn text(case: &Case) -> String {
+    let text = case.configuration().unwrap_or(CONFIG);
+    let effect = case.settings.as_ref().and_then(|settings| settings.taint_effect.as_deref()).unwrap_or("NoSchedule");
+    text.replace("effect: NoSchedule", &format!("effect: {effect}"))
+}
+
+/// What a server starts with that only this case sees.
+pub(crate) fn options(case: &Case) -> Result<Options, String> {
+    let config = config::parse(&text(case)).map_err(|mistakes| format!("the configuration: {mistakes}"))?;
+    let policy = Some(Policy { config, digest: "golden".into() });
+    Ok(Options { policy, facts: facts(&case.facts)?, ..Options::default() })
 }
 
 /// The server of the default configuration, without any facts.
@@ -74,9 +83,10 @@ fn start(key: &Key) -> Result<Target, String> {
     servers.get(key).map(target).ok_or_else(|| "the server is gone".into())
 }
 
-fn target(server: &TestServer) -> Target {
+/// How to speak to a server.
+pub(crate) fn target(server: &TestServer) -> Target {
     let name = ServerName::try_from("localhost").expect("a valid name");
-    Target { address: server.address, tls: Arc::new(server.certificates.client(&[])), name }
+    Target { address: server.address, tls: Arc::new(server.certificates.client(&[])), name, loaded: None }
 }
 
 /// Facts from manifests.

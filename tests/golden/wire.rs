@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 
+use crate::scene::Loaded;
+
 /// Longer than any answer takes, shorter than anybody's patience.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -20,6 +22,8 @@ pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) tls: Arc<ClientConfig>,
     pub(crate) name: ServerName<'static>,
+    /// What became of the sets that were loaded last.
+    pub(crate) loaded: Option<Arc<Loaded>>,
 }
 
 /// One request, as it is written.

@@ -110,7 +110,7 @@ fn what_is_judged_is_routed_and_nothing_else() {
 /// The case is read from its file, so that an edit there counts here.
 #[test]
 fn the_case_on_webhook_configurations_holds() {
-    let case = &manifests("tests/cases/config-030-webhook-configuration.yaml")[0];
+    let case = &manifests("tests/cases/config/config-030-webhook-configuration.yaml")[0];
     let checks = &case["expect"]["manifest_checks"];
     let (validating, mutating) = (webhook("ValidatingWebhookConfiguration"), webhook("MutatingWebhookConfiguration"));
     for webhook in [&validating, &mutating] {

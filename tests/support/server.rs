@@ -37,6 +37,7 @@ use slicegate::facts::Facts;
 use slicegate::policy::Policy;
 use slicegate::server::admit::NamespaceSource;
 use slicegate::server::{self, App, Limits, tls};
+use slicegate::workers;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsConnector;
@@ -56,6 +57,8 @@ pub struct Options {
     pub limits: Limits,
     /// Where unknown Namespaces are read.
     pub namespaces: Option<Arc<dyn NamespaceSource>>,
+    /// How policy sets are evaluated; by the test's own program, which cannot do it, where nothing is said.
+    pub workers: Option<workers::Options>,
 }
 
 /// Which HTTP is spoken.
@@ -122,7 +125,8 @@ impl TestServer {
     pub fn start(options: Options) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let policy = options.policy.unwrap_or(Policy { config: Config::default(), digest: "default".to_owned() });
-        let app = Arc::new(App::new(policy, options.facts, options.limits));
+        let workers = options.workers.unwrap_or_default();
+        let app = Arc::new(App::with_workers(policy, options.facts, options.limits, workers));
         if let Some(source) = options.namespaces {
             app.read_namespaces_from(source);
         }
