@@ -58,9 +58,12 @@ fn read_list(fields: &Fields<'_>, name: &str, each: &str, check: fn(&str) -> Res
     globs::plain(&list, each, check)
 }
 
-/// A rule's id, or a glob that fits one.
+/// A rule's id, or a glob that fits one. The rules of policy sets are not known here, so that for them only the form counts.
 fn rule_glob(text: &str) -> Result<(), String> {
     names::any_glob(text)?;
+    if text.contains('/') {
+        return names::policy_rule_glob(text);
+    }
     let glob = Glob::new(text);
     if RuleId::ALL.iter().any(|rule| glob.matches(rule.as_str())) { Ok(()) } else { Err(rules::unknown(text)) }
 }

@@ -47,6 +47,19 @@ pub(super) fn any_glob(text: &str) -> Verdict {
     Ok(())
 }
 
+/// A rule of a policy set, or a glob of some: the ConfigMap's name, with its namespace before it where that is not slicegate's
+/// own, and the rule's name.
+pub(super) fn policy_rule_glob(text: &str) -> Verdict {
+    let (set, rule) = text.rsplit_once('/').unwrap_or(("", text));
+    if set.matches('/').count() > 1 {
+        return Err("it has more than two slashes; write policy/rule or namespace/policy/rule".to_owned());
+    }
+    set.split('/').try_for_each(subdomain_glob)?;
+    let rule = filled(rule);
+    bounded(&rule, 253)?;
+    made_of(&rule, |character| character.is_ascii_alphanumeric() || character == '_', "letters, digits and underscores")
+}
+
 /// A kind: letters and digits, a capital first.
 pub(super) fn kind(text: &str) -> Verdict {
     bounded(text, 63)?;
