@@ -111,8 +111,13 @@ fn package(text: &str) -> Option<&str> {
     Some(name.split([' ', '\t', '#', ';']).next().unwrap_or(name))
 }
 
+/// What cannot be read is part of neither settings nor data; its errors stand for it, so that a set which becomes bad or good
+/// by such a change alone is another one.
 fn digest_of(set: &Set, libraries: &[Library]) -> String {
-    let whole = serde_json::json!([set.role, set.settings, set.modules, set.tests, set.data, libraries]);
+    let mut whole = serde_json::json!([set.role, set.settings, set.modules, set.tests, set.data, libraries]);
+    if let (false, Some(parts)) = (set.errors.is_empty(), whole.as_array_mut()) {
+        parts.push(serde_json::json!(set.errors));
+    }
     let mut hex = String::with_capacity(64);
     for byte in digest(&SHA256, whole.to_string().as_bytes()).as_ref() {
         // Writing into a text cannot fail.
@@ -128,6 +133,16 @@ mod tests {
     fn set(name: &str, label: &str, file: &str, text: &str) -> Set {
         let key = Key { namespace: "n".to_owned(), name: name.to_owned() };
         Set::of_files(key, label, &BTreeMap::new(), BTreeMap::from([(file.to_owned(), text.to_owned())]))
+    }
+
+    #[test]
+    fn what_cannot_be_read_changes_the_digest() {
+        let plain = set("a", "true", "a.rego", "package a");
+        let mut bad = plain.clone();
+        bad.errors.push(crate::rego::problem::Problem::of_file("limits.json", "no JSON"));
+        let digest = |set: &Set| Unit::new(set.clone(), &BTreeMap::new()).digest;
+        assert_ne!(digest(&plain), digest(&bad));
+        assert_eq!(digest(&plain), digest(&plain.clone()));
     }
 
     #[test]
