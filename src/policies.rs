@@ -67,7 +67,7 @@ pub struct Active {
     /// What its annotations say.
     pub settings: Arc<Settings>,
     /// The digest of what is in force.
-    pub digest: String,
+    pub digest: Arc<str>,
     /// What it has to say anything about.
     pub speaks: Speaks,
     /// What the workers have loaded; nothing where it is bad and there is no last good form of it.
@@ -88,7 +88,8 @@ impl Active {
 
     /// What it said.
     pub fn verdict(&self, outcome: Outcome) -> Verdict {
-        Verdict { set: Arc::clone(&self.name), settings: Arc::clone(&self.settings), outcome }
+        let (set, digest) = (Arc::clone(&self.name), Arc::clone(&self.digest));
+        Verdict { set, digest, settings: Arc::clone(&self.settings), outcome }
     }
 
     /// What is said where it cannot be asked.

@@ -218,7 +218,7 @@ impl Registry {
             Some(InForce { unit, speaks, installed: Some(installed) }) => Some(Active {
                 name,
                 settings: Arc::new(unit.set.settings.clone()),
-                digest: unit.digest.clone(),
+                digest: unit.digest.as_str().into(),
                 speaks: *speaks,
                 installed: Some(Arc::clone(installed)),
             }),
@@ -227,7 +227,7 @@ impl Registry {
             None => (set.role == Role::Policy).then(|| Active {
                 name,
                 settings: Arc::new(set.settings.clone()),
-                digest: known.offered.clone(),
+                digest: known.offered.as_str().into(),
                 speaks: Speaks { validates: true, mutates: false },
                 installed: None,
             }),

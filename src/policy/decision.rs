@@ -189,6 +189,8 @@ pub struct Decision {
     pub changes: Vec<Change>,
     /// Why the request is refused whatever the findings: the deadline came before the verdict was whole.
     pub refusal: Option<String>,
+    /// The policy sets that were asked, each with the digest of the form of it that is in force.
+    pub policies: Vec<(Arc<str>, Arc<str>)>,
     /// The object in words, such as `Pod team-blue/embedder-5d9c-*, made by ReplicaSet embedder-5d9c`.
     pub subject: String,
 }

@@ -20,6 +20,8 @@ use crate::rego::set::{OnError, Settings};
 pub struct Verdict {
     /// The set's name in messages.
     pub set: Arc<str>,
+    /// The digest of the form of it that was asked.
+    pub digest: Arc<str>,
     /// What its annotations say.
     pub settings: Arc<Settings>,
     /// What came of it.
@@ -36,6 +38,7 @@ impl Verdict {
         findings: &mut Vec<Finding>,
         decision: &mut Decision,
     ) {
+        decision.policies.push((Arc::clone(&self.set), Arc::clone(&self.digest)));
         let limit = self.settings.action.min(scene.config.enforcement);
         for complaint in &self.outcome.complaints {
             let action = if complaint.warns { limit.min(Action::Warn) } else { limit };

@@ -138,6 +138,8 @@ struct Cause {
 struct Audit<'a> {
     configuration: &'a str,
     #[serde(skip_serializing_if = "String::is_empty")]
+    policies: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     rules: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     exemption: String,
@@ -181,7 +183,7 @@ fn warnings(decision: &Decision) -> Vec<String> {
     text::warnings(findings.chain(decision.notes.iter().cloned()))
 }
 
-/// What the audit log keeps: every rule that found something with what it led to, and why one was exempted.
+/// What the audit log keeps: the policy sets that were asked, every rule that found something with what it led to, and why one was exempted.
 fn audit<'a>(decision: &Decision, digest: &'a str) -> Audit<'a> {
     let mut rules: Vec<String> = Vec::new();
     let mut exemptions: Vec<String> = Vec::new();
@@ -197,7 +199,9 @@ fn audit<'a>(decision: &Decision, digest: &'a str) -> Audit<'a> {
             }
         }
     }
-    Audit { configuration: digest, rules: rules.join(","), exemption: text::item(&exemptions.join("; ")) }
+    let sets = decision.policies.iter().map(|(set, digest)| format!("{set}=sha256:{digest}"));
+    let policies = text::item(&sets.collect::<Vec<_>>().join(","));
+    Audit { configuration: digest, policies, rules: rules.join(","), exemption: text::item(&exemptions.join("; ")) }
 }
 
 #[cfg(test)]
