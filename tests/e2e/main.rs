@@ -28,6 +28,7 @@ mod opa;
 mod oracle;
 mod outage;
 mod placement;
+mod policies;
 mod smoke;
 mod verdicts;
 mod watches;

@@ -30,6 +30,15 @@ impl Slicegate {
     /// when it is ready.
     pub(crate) fn start(cluster: &Cluster) -> Result<Self> {
         cluster.apply_path(&shipped("slicegate.yaml"))?;
+        let slicegate = Self::launch(cluster)?;
+        wait(START, "slicegate to be ready", || {
+            slicegate.admin("/readyz").is_ok_and(|(status, _)| status == 200).then_some(())
+        })?;
+        Ok(slicegate)
+    }
+
+    /// Starts the program with the rights that are there, and returns when it answers.
+    pub(crate) fn launch(cluster: &Cluster) -> Result<Self> {
         let pair = cluster.serving_certificate(&["127.0.0.1", "localhost"])?;
         let folder = tempfile::Builder::new().prefix("slicegate-").tempdir_in(cluster.folder())?.keep();
         let (certificate, key, log) = (folder.join("tls.pem"), folder.join("tls-key.pem"), folder.join("log"));
@@ -44,7 +53,7 @@ impl Slicegate {
         process.wait_ready(START, || {
             let Some((listen, people)) = addresses(&log) else { return false };
             (port, admin) = (listen, people);
-            get(admin, "/readyz").is_ok_and(|(status, _)| status == 200)
+            get(admin, "/livez").is_ok_and(|(status, _)| status == 200)
         })?;
         Ok(Self { _process: process, port, admin, log })
     }

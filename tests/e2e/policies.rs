@@ -1,0 +1,115 @@
+//! Policy ConfigMaps on a real API server: what holds while they are listed for the first time, and again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Options, Reply, Slicegate, shipped, wait};
+use crate::workloads::pod;
+
+const SOON: Duration = Duration::from_mins(1);
+const BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/slicegate-system/rolebindings/slicegate";
+const PODS: &str = "/api/v1/namespaces/team/pods?dryRun=All";
+const RULES: &str = r#"package gpu.admission
+
+deny contains msg if {
+    input.request.object.metadata.labels.team == "blocked"
+    msg := "last-good: team is blocked"
+}
+"#;
+
+fn policy(name: &str, rules: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"base.rego": rules},
+        "metadata": {"name": name, "namespace": "slicegate-system", "labels": {"slicegate.io/policy": "true"}}})
+}
+
+fn create(cluster: &Cluster) -> Result<Reply> {
+    let mut blocked = pod("trainer-0", "1");
+    blocked["metadata"]["labels"]["team"] = "blocked".into();
+    cluster.api("POST", PODS, Some(&blocked))
+}
+
+/// How often the program listed all policies so far.
+fn lists(cluster: &Cluster) -> Result<usize> {
+    let is_list = |event: &&Value| {
+        let uri = event["requestURI"].as_str().unwrap_or_default();
+        event["verb"] == "list"
+            && event["stage"] == "ResponseComplete"
+            && event["responseStatus"]["code"] == 200
+            && uri.starts_with("/api/v1/namespaces/slicegate-system/configmaps")
+            && uri.contains("slicegate.io%2Fpolicy")
+    };
+    Ok(cluster.audit_log()?.iter().filter(is_list).count())
+}
+
+/// An API server that starts again knows no version from before, so that the watch has to list everything anew.
+#[test]
+fn a_relist_never_opens_a_gap() -> Result<()> {
+    let cluster = Cluster::start(Options { apiserver_only: true, audit: true, ..Options::default() })?;
+    cluster.create_namespace("team", &json!({}))?;
+    cluster.apply_path(&shipped("slicegate.yaml"))?;
+    cluster.apply(&policy("team-policy", RULES))?;
+    let slicegate = Slicegate::start(&cluster)?;
+    slicegate.register(&cluster, |_| {})?;
+    let refused = create(&cluster)?;
+    ensure!(refused.status == 403 && refused.message().contains("last-good"), "{}", refused.message());
+    let (listed, over) = (lists(&cluster)?, AtomicBool::new(false));
+    ensure!(listed > 0, "the audit log tells of no list of the policies");
+
+    let (answers, relisted) = std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut answers = 0;
+            while !over.load(Ordering::Relaxed) {
+                // While the API server is away nobody is asked.
+                let Ok(reply) = create(&cluster) else { continue };
+                let away = reply.status >= 500 || reply.status == 429;
+                let holds = reply.status == 403 && reply.message().contains("last-good: team is blocked");
+                ensure!(holds || away, "{} {}", reply.status, reply.message());
+                answers += usize::from(holds);
+            }
+            Ok(answers)
+        });
+        let relisted = (|| {
+            cluster.stop_apiserver();
+            // What changes meanwhile makes the version old that the watch knows.
+            cluster.start_apiserver()?;
+            cluster.apply(&policy("another", &RULES.replace("blocked", "other")))?;
+            wait(SOON, "the policies to be listed again", || lists(&cluster).ok().filter(|now| *now > listed))?;
+            wait(SOON, "what came meanwhile", || {
+                let (_, text) = slicegate.admin("/policies").ok()?;
+                text.contains("\"another\"").then_some(())
+            })
+        })();
+        over.store(true, Ordering::Relaxed);
+        (client.join().expect("no panic"), relisted)
+    });
+    relisted?;
+    ensure!(answers? > 0, "no request was judged while the policies were listed");
+    Ok(())
+}
+
+/// A replica that has not read its policies says that it is not ready, so that it is sent nothing; what is sent anyway is
+/// judged by what it knows.
+#[test]
+fn not_ready_before_the_first_list() -> Result<()> {
+    let cluster = Cluster::start(Options { apiserver_only: true, ..Options::default() })?;
+    cluster.create_namespace("team", &json!({}))?;
+    cluster.apply_path(&shipped("slicegate.yaml"))?;
+    cluster.apply(&policy("team-policy", RULES))?;
+    // A list that is refused is one that does not come, for as long as the test likes.
+    cluster.api("DELETE", BINDING, None)?.success()?;
+    let slicegate = Slicegate::launch(&cluster)?;
+    // Returns when the built-in rules refuse.
+    slicegate.register(&cluster, |_| {})?;
+    let (status, text) = slicegate.admin("/readyz?verbose")?;
+    ensure!(status == 503 && text.contains("[-]policies"), "{status} {text}");
+
+    cluster.apply_path(&shipped("slicegate.yaml"))?;
+    wait(SOON, "the first list", || slicegate.admin("/readyz").is_ok_and(|(status, _)| status == 200).then_some(()))?;
+    // Ready means that all that was there is in force: the very first request is refused.
+    let refused = create(&cluster)?;
+    ensure!(refused.status == 403 && refused.message().contains("last-good"), "{}", refused.message());
+    Ok(())
+}
