@@ -225,7 +225,7 @@ impl Scene {
         symlink(folder, &next).and_then(|()| fs::rename(&next, &watched)).map_err(text)?;
         if self.generation == 1 {
             let stop = self.server.app.shutdown.aborting();
-            self.server.runtime().spawn(files::watch_policies(watched, INTERVAL, Arc::clone(&self.sink), stop));
+            self.server.runtime().spawn(files::watch_policies(watched, INTERVAL, true, Arc::clone(&self.sink), stop));
         }
         let is = |offered: &Offered| {
             offered.len() == expected.len()
