@@ -28,7 +28,8 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// How many requests a worker is handed at a time, so that it need not wait for the next one.
 const DEPTH: usize = 3;
 
-/// How often a request may lose its worker without anybody to blame.
+/// How often a request may lose its worker to somebody outside, and how often to itself with no set to blame.
+const KILLED: u8 = 8;
 const UNEXPLAINED: u8 = 2;
 
 /// What the pool tells a place.
@@ -202,12 +203,11 @@ fn settle(pool: &Arc<Inner>, owed: VecDeque<Owed>, end: End) {
             }
             Owed::Judgement(mut job) => {
                 // Who was ended from outside is blamed only when it happens again and again.
-                let patient = end.killed || end.set.is_none();
+                let limit = if end.killed { KILLED } else { UNEXPLAINED };
+                let patient = (end.killed || end.set.is_none()) && job.unexplained < limit;
                 match end.set.filter(|_| first) {
                     _ if !first => {}
-                    _ if patient && job.unexplained < UNEXPLAINED => {
-                        job.unexplained = job.unexplained.saturating_add(1)
-                    }
+                    _ if patient => job.unexplained = job.unexplained.saturating_add(1),
                     Some(set) => job.blame(set, &failure),
                     None => job.blame_all(&failure),
                 }

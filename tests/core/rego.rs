@@ -13,12 +13,12 @@ use slicegate::rego::program::Program;
 use slicegate::rego::set::{Key, Set, Syntax};
 use slicegate::rego::testing::{self, Options};
 use slicegate::rego::unit::Unit;
-use slicegate::rego::value::value;
+use slicegate::rego::value::{Keys, value};
 
 use crate::pairs::{self, Outcome, Pair};
 
 /// Far more than any pair takes.
-const BUDGET: Budget<'_> = Budget { limit: Duration::from_mins(1), clock: &|| Duration::ZERO };
+const BUDGET: Budget<'_> = Budget { limit: Duration::from_mins(1), started: Duration::ZERO, clock: &|| Duration::ZERO };
 
 #[test]
 fn the_engine_agrees_with_opa_where_no_difference_is_noted() {
@@ -98,7 +98,7 @@ fn ask(pair: &Pair) -> Result<Value, String> {
 }
 
 fn read(text: &str) -> Value {
-    value(&json::parse(text.as_bytes()).unwrap()).unwrap()
+    value(&json::parse(text.as_bytes()).unwrap(), &mut Keys::default()).unwrap()
 }
 
 fn agrees(want: &Outcome, said: &Result<Value, String>) -> bool {
