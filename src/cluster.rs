@@ -136,6 +136,11 @@ impl Cluster {
         &self.namespace
     }
 
+    /// Where policies may stand, slicegate's own namespace first.
+    pub fn policy_namespaces(&self) -> &[String] {
+        &self.policy_namespaces
+    }
+
     /// Watches until told to stop. The ConfigMap is left alone where the configuration comes from elsewhere.
     ///
     /// Policies and configuration are followed once their last good forms are read, since those decide what a bad one leaves

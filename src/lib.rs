@@ -3,7 +3,8 @@
 //! # Map
 //!
 //! Data flows one way: bytes, review, workload, decision, response. A request enters at [`server::routes`], is taken through
-//! its steps in [`server::admit`], and is decided by [`policy::decide`], the only way to a verdict.
+//! its steps in [`server::admit`], and is decided by [`policy::decide`], the only way to a verdict. A write of a policy or of the
+//! configuration enters there too and is judged in [`server::guard`].
 //!
 //! The pure core decides from its arguments alone:
 //!

@@ -96,6 +96,8 @@ pub struct Metrics {
     sets: Family<[(&'static str, String); 3], Gauge>,
     states: Family<Labels<1>, Gauge>,
     policy_findings: Family<[(&'static str, String); 2], Counter>,
+    guarded: Counters<1>,
+    guard_duration: Histogram,
 }
 
 impl Metrics {
@@ -124,6 +126,8 @@ impl Metrics {
             sets: Family::default(),
             states: Family::default(),
             policy_findings: Family::default(),
+            guarded: Family::default(),
+            guard_duration: Histogram::new(DURATIONS),
         };
         metrics.registered()
     }
@@ -153,6 +157,14 @@ impl Metrics {
             let set = rule.rsplit_once('/').map_or("", |(set, _)| set).to_owned();
             let labels = [("set", set), ("action", finding.action.to_string())];
             self.policy_findings.get_or_create(&labels).inc();
+        }
+    }
+
+    /// Counts a write that the guard answered, by a word of a closed set, and the time of one that it judged.
+    pub fn guarded(&self, outcome: &'static str, judged: bool, seconds: f64) {
+        self.guarded.get_or_create(&[("outcome", outcome)]).inc();
+        if judged {
+            self.guard_duration.observe(seconds);
         }
     }
 
@@ -231,6 +243,9 @@ impl Metrics {
         registry.register("policy_set", "Policy sets, 1 where a form of it is in force", self.sets.clone());
         registry.register("policy_sets", "Policy sets by state", self.states.clone());
         registry.register("policy_findings", "Findings of policy sets", self.policy_findings.clone());
+        registry.register("guard_requests", "Writes of ConfigMaps that the guard answered", self.guarded.clone());
+        let duration = self.guard_duration.clone();
+        registry.register("guard_duration_seconds", "Time that the guard took for a write that it judged", duration);
         self.policies.register(registry);
         registry.register("namespace_reads", "Reads of Namespaces not watched yet", self.namespace_reads.clone());
         self

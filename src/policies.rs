@@ -31,6 +31,8 @@ pub struct Sets {
     pub active: Vec<Arc<Active>>,
     /// What there is to say about all of them.
     pub reports: Arc<Vec<SetReport>>,
+    /// The libraries that they may import.
+    pub libraries: Arc<BTreeMap<Key, Set>>,
     /// Places of the sets that name their kinds, by kind.
     by_kind: HashMap<String, Vec<usize>>,
     /// Places of the others.
@@ -39,7 +41,7 @@ pub struct Sets {
 
 impl Sets {
     /// Sets in the order of their keys.
-    pub fn new(active: Vec<Arc<Active>>, reports: Arc<Vec<SetReport>>) -> Self {
+    pub fn new(active: Vec<Arc<Active>>, reports: Arc<Vec<SetReport>>, libraries: Arc<BTreeMap<Key, Set>>) -> Self {
         let (mut by_kind, mut any) = (HashMap::<String, Vec<usize>>::new(), Vec::new());
         for (place, set) in active.iter().enumerate() {
             match set.settings.matches.literal_kinds() {
@@ -47,7 +49,7 @@ impl Sets {
                 None => any.push(place),
             }
         }
-        Self { active, reports, by_kind, any }
+        Self { active, reports, libraries, by_kind, any }
     }
 
     /// The sets that may look at this kind, in the order of their keys. A cluster may have a thousand that do not.

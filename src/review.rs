@@ -15,6 +15,7 @@ use crate::json::Json;
 pub use decode::{decode, uid};
 
 mod decode;
+pub mod guard;
 mod patch;
 pub mod response;
 pub(crate) mod text;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::facts::{Event, Facts};
 use crate::metrics::Metrics;
@@ -24,16 +24,20 @@ pub mod admit;
 mod body;
 mod connection;
 pub mod following;
+pub mod guard;
 pub mod listener;
 pub mod readiness;
+pub mod recent;
 pub mod reload;
 pub mod routes;
 pub mod tls;
 mod verdict;
 
 use admit::NamespaceSource;
+use guard::Scope;
 use listener::Port;
 use readiness::Readiness;
+use recent::Recent;
 use tls::Certificates;
 
 /// What bounds the server. Every bound is an option of `slicegate serve`, which says what it is for.
@@ -95,6 +99,12 @@ pub struct App {
     /// Held while the next state is made from the present one.
     changing: Mutex<()>,
     namespaces: OnceLock<Arc<dyn NamespaceSource>>,
+    /// Which ConfigMaps are read.
+    scope: OnceLock<Scope>,
+    /// Requests on which an edit can be tried.
+    pub recent: Recent,
+    /// Told whenever other policy sets are in force.
+    sets_changed: watch::Sender<()>,
     /// How many bytes of bodies are held or expected.
     body_memory: AtomicUsize,
     /// How many large reviews are judged at a time: half the cores, and no more than [`MAX_LARGE`].
@@ -128,6 +138,9 @@ impl App {
             facts: ArcSwap::from_pointee(facts),
             changing: Mutex::new(()),
             namespaces: OnceLock::new(),
+            scope: OnceLock::new(),
+            recent: Recent::default(),
+            sets_changed: watch::Sender::new(()),
             body_memory: AtomicUsize::new(0),
             large: Arc::new(Semaphore::new(large)),
             readiness: Readiness::default(),
@@ -156,6 +169,7 @@ impl App {
         self.metrics.set_sets(&sets.reports);
         let policy = Arc::clone(&self.rules.load().policy);
         self.rules.store(Arc::new(Rules { policy, sets }));
+        self.sets_changed.send_replace(());
     }
 
     /// What is known of the cluster.
@@ -175,6 +189,12 @@ impl App {
     pub fn read_namespaces_from(&self, source: Arc<dyn NamespaceSource>) {
         // A second source would mean two clusters; the first one stays.
         let _ = self.namespaces.set(source);
+    }
+
+    /// Says which ConfigMaps are read, and so guarded. Counts once.
+    pub fn guard(&self, scope: Scope) {
+        // As above.
+        let _ = self.scope.set(scope);
     }
 }
 

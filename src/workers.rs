@@ -75,6 +75,8 @@ struct Inner {
     next: AtomicU32,
     places: Mutex<Vec<mpsc::UnboundedSender<Control>>>,
     prober: Prober,
+    /// For what may never be in force, so that nobody's attempts hold up what will be.
+    visitor: Prober,
 }
 
 /// A set that the workers have loaded. It is unloaded when the last handle to it is gone.
@@ -122,15 +124,20 @@ pub struct Question<'q> {
 impl Workers {
     /// A pool without processes; they start with the first set.
     pub fn new(options: Options, meter: Meter) -> Self {
-        let prober = Prober::new(options.clone());
+        let (prober, visitor) = (Prober::new(options.clone()), Prober::new(options.clone()));
         let (queue, breaker, units) = Default::default();
         let (next, places) = (AtomicU32::new(0), Mutex::default());
-        Self(Arc::new(Inner { options, queue, meter, breaker, units, next, places, prober }))
+        Self(Arc::new(Inner { options, queue, meter, breaker, units, next, places, prober, visitor }))
     }
 
     /// Checks a set in a process that serves nobody.
     pub async fn check(&self, check: &Check) -> Checked {
         self.0.prober.check(check).await
+    }
+
+    /// Checks a set that somebody is about to write, in a process of its own too. Whoever stops waiting ends that process.
+    pub async fn try_out(&self, check: &Check) -> Checked {
+        self.0.visitor.check(check).await
     }
 
     /// Loads sets into all workers, one worker after the other. What comes back is `Err` for a set that a worker could not

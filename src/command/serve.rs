@@ -21,6 +21,7 @@ use crate::feed::configuration::default_policy;
 use crate::feed::{Sink, Watched};
 use crate::policies::Registry;
 use crate::server::following::{Following, FromCluster};
+use crate::server::guard::Scope;
 use crate::server::tls::{Certificates, Pair};
 use crate::server::{self, App, reload};
 use crate::shutdown::Tasks;
@@ -119,6 +120,11 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve, finishing: &
     let cluster = if alone { None } else { Some(Cluster::connect(found(options)).await?) };
     let home = cluster.as_ref().map(|cluster| cluster.namespace().to_owned()).or_else(|| options.namespace.clone());
     let home = home.unwrap_or_else(|| cluster::NAMESPACE.to_owned());
+    app.guard(Scope {
+        namespaces: cluster.as_ref().map_or_else(|| vec![home.clone()], |cluster| cluster.policy_namespaces().to_vec()),
+        home: home.clone(),
+        configuration: options.config.is_none(),
+    });
     let publish = Arc::clone(app);
     let (registry, offers) = Registry::new(app.workers.clone(), home, Box::new(move |sets| publish.replace_sets(sets)));
     tasks.spawn("the registry of policies", registry.run().map(Ok));

@@ -207,8 +207,8 @@ impl Registry {
             reports.push(report(set, known));
             active.extend(self.active(set, known).map(Arc::new));
         }
-        let reports = Arc::new(reports);
-        (self.publish)(Arc::new(Sets::new(active, Arc::clone(&reports))));
+        let (reports, libraries) = (Arc::new(reports), Arc::new(self.libraries()));
+        (self.publish)(Arc::new(Sets::new(active, Arc::clone(&reports), libraries)));
         self.reports.send_replace(reports);
     }
 

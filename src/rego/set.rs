@@ -19,10 +19,11 @@ pub const LABEL: &str = "slicegate.io/policy";
 /// The most bytes that a set may hold, which is what a ConfigMap can.
 pub const LARGEST: usize = 1 << 20;
 
-const PREFIX: &str = "slicegate.io/";
+/// What the names of all annotations begin with.
+pub const PREFIX: &str = "slicegate.io/";
 
 /// What the annotations are called, without their prefix. `status` is slicegate's own.
-const ANNOTATIONS: [&str; 6] = ["action", "match", "on-error", "syntax", "strict", "input"];
+pub const ANNOTATIONS: [&str; 6] = ["action", "match", "on-error", "syntax", "strict", "input"];
 
 /// Which ConfigMap a set comes from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use crate::policy::decision::{Action, Decision, Finding, Spared};
 use crate::review::{patch, text};
 
 /// The most causes that a refusal lists for machines.
-const MAX_CAUSES: usize = 64;
+pub(super) const MAX_CAUSES: usize = 64;
 
 /// An answer, ready to be sent with status 200.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,73 +85,80 @@ struct Review<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Response<'a> {
-    uid: &'a str,
-    allowed: bool,
+pub(super) struct Response<'a> {
+    pub(super) uid: &'a str,
+    pub(super) allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status<'a>>,
+    pub(super) status: Option<Status<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<String>,
+    pub(super) patch: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    patch_type: Option<&'static str>,
+    pub(super) patch_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    audit_annotations: Option<Audit<'a>>,
+    pub(super) audit_annotations: Option<Audit<'a>>,
 }
 
 impl<'a> Response<'a> {
     /// The bare verdict.
-    fn new(uid: &'a str, allowed: bool) -> Self {
+    pub(super) fn new(uid: &'a str, allowed: bool) -> Self {
         let (patch, warnings) = (None, Vec::new());
         Self { uid, allowed, status: None, patch, patch_type: None, warnings, audit_annotations: None }
     }
 }
 
 #[derive(Serialize)]
-struct Status<'a> {
+pub(super) struct Status<'a> {
     #[serde(rename = "status")]
-    outcome: &'static str,
-    code: u16,
-    reason: &'static str,
-    message: String,
+    pub(super) outcome: &'static str,
+    pub(super) code: u16,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Details<'a>>,
+    pub(super) details: Option<Details<'a>>,
 }
 
 #[derive(Serialize)]
-struct Details<'a> {
-    name: String,
-    group: &'a str,
-    kind: &'a str,
-    causes: Vec<Cause>,
+pub(super) struct Details<'a> {
+    pub(super) name: String,
+    pub(super) group: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) causes: Vec<Cause>,
 }
 
 #[derive(Serialize)]
-struct Cause {
-    reason: String,
-    message: String,
-    field: String,
+pub(super) struct Cause {
+    pub(super) reason: String,
+    pub(super) message: String,
+    pub(super) field: String,
 }
 
+/// What the audit log keeps.
 #[derive(Serialize)]
-struct Audit<'a> {
-    configuration: &'a str,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    policies: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    rules: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    exemption: String,
+#[serde(untagged)]
+pub(super) enum Audit<'a> {
+    /// Of a verdict.
+    Verdict {
+        configuration: &'a str,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        policies: String,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        rules: String,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        exemption: String,
+    },
+    /// Of a write of what verdicts are made by.
+    Guard { digest: &'a str },
 }
 
-fn write(response: &Response<'_>) -> Vec<u8> {
+pub(super) fn write(response: &Response<'_>) -> Vec<u8> {
     let review = Review { api_version: API_VERSION, kind: "AdmissionReview", response };
     // Strings, numbers and lists of them always serialise; an empty body would be a failed call and no admission.
     serde_json::to_vec(&review).unwrap_or_default()
 }
 
-fn status<'a>(message: String) -> Status<'a> {
+pub(super) fn status<'a>(message: String) -> Status<'a> {
     Status { outcome: "Failure", code: 403, reason: "Forbidden", message, details: None }
 }
 
@@ -201,7 +208,12 @@ fn audit<'a>(decision: &Decision, digest: &'a str) -> Audit<'a> {
     }
     let sets = decision.policies.iter().map(|(set, digest)| format!("{set}=sha256:{digest}"));
     let policies = text::item(&sets.collect::<Vec<_>>().join(","));
-    Audit { configuration: digest, policies, rules: rules.join(","), exemption: text::item(&exemptions.join("; ")) }
+    Audit::Verdict {
+        configuration: digest,
+        policies,
+        rules: rules.join(","),
+        exemption: text::item(&exemptions.join("; ")),
+    }
 }
 
 #[cfg(test)]

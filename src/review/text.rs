@@ -40,6 +40,26 @@ pub(super) fn lines(lines: &[String], last: &str) -> String {
     message.trim_end().to_owned()
 }
 
+/// Blocks of lines, each kept whole or left out. What does not fit is counted.
+pub(super) fn blocks(blocks: &[Vec<String>]) -> String {
+    let room = MAX_MESSAGE.saturating_sub(RESERVE);
+    let mut message = String::new();
+    for (place, block) in blocks.iter().enumerate() {
+        let lines: Vec<String> = block.iter().map(|line| item(line)).collect();
+        let whole = lines.join("\n");
+        // What would not even fit alone is kept by its first line.
+        let block = if whole.len() > room { lines.into_iter().next().unwrap_or_default() } else { whole };
+        if place > 0 && message.len().saturating_add(block.len()) > room {
+            let left = blocks.len().saturating_sub(place);
+            let _ = writeln!(message, "and {left} more problems");
+            break;
+        }
+        message.push_str(&block);
+        message.push('\n');
+    }
+    message.trim_end().to_owned()
+}
+
 /// Warnings within the API server's bounds; what does not fit is counted in the last one.
 pub(super) fn warnings(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut kept = Vec::new();

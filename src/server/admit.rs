@@ -25,7 +25,7 @@ use crate::review::response::{encode, encode_unjudged, encode_unreadable};
 use crate::review::{self, Refused, Request};
 
 /// From this size on a review is judged on a thread of its own, since it takes long enough to make others wait.
-const LARGE: usize = 256 << 10;
+pub(super) const LARGE: usize = 256 << 10;
 
 /// Where the labels of a Namespace are read that the watch does not know yet.
 pub trait NamespaceSource: Send + Sync + fmt::Debug {

@@ -19,7 +19,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use super::body::{self, BodyError};
-use super::{App, admit};
+use super::{App, admit, guard};
 use crate::duration;
 use crate::policy::Phase;
 
@@ -32,7 +32,7 @@ const TIMEOUT: (Duration, Duration) = (Duration::from_secs(10), Duration::from_s
 /// A request that gets no review's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(super) enum Rejection {
-    #[error("there is no such path; reviews go to /mutate and /validate")]
+    #[error("there is no such path; reviews go to /mutate, /validate and /guard")]
     NotFound,
     #[error("reviews are sent with POST")]
     Method,
@@ -105,8 +105,9 @@ impl IntoResponse for Rejection {
 /// The routes of the webhook port.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
-        .route("/mutate", post(|state, request| review(state, Phase::Mutate, request)))
-        .route("/validate", post(|state, request| review(state, Phase::Validate, request)))
+        .route("/mutate", post(|state, request| review(state, Endpoint::Verdict(Phase::Mutate), request)))
+        .route("/validate", post(|state, request| review(state, Endpoint::Verdict(Phase::Validate), request)))
+        .route("/guard", post(|state, request| review(state, Endpoint::Guard, request)))
         .fallback(|State(app): State<Arc<App>>, request: Request| async move {
             refuse(&app, Rejection::NotFound, request).await
         })
@@ -116,7 +117,16 @@ pub fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn review(State(app): State<Arc<App>>, phase: Phase, request: Request) -> Response {
+/// Who answers.
+#[derive(Debug, Clone, Copy)]
+enum Endpoint {
+    /// The verdict on a workload.
+    Verdict(Phase),
+    /// The guard of what verdicts are made by.
+    Guard,
+}
+
+async fn review(State(app): State<Arc<App>>, endpoint: Endpoint, request: Request) -> Response {
     let arrived = Instant::now();
     let Some(_slot) = Slot::take(&app) else { return refuse(&app, Rejection::Overload, request).await };
     if let Err(rejection) = check_headers(request.headers()) {
@@ -134,7 +144,10 @@ async fn review(State(app): State<Arc<App>>, phase: Phase, request: Request) -> 
     let expected = if request.headers().contains_key(CONTENT_LENGTH) { announced.min(limit) } else { limit };
     let Some(_room) = Room::take(&app, expected) else { return refuse(&app, Rejection::Overload, request).await };
     let answer = match body::read(request.into_body(), announced, limit, body_until).await {
-        Ok(bytes) => admit::answer(&app, phase, bytes, deadline).await,
+        Ok(bytes) => match endpoint {
+            Endpoint::Verdict(phase) => admit::answer(&app, phase, bytes, deadline).await,
+            Endpoint::Guard => guard::answer(&app, bytes, deadline).await,
+        },
         Err(BodyError::TooLarge) => Err(Rejection::TooLarge(limit)),
         Err(BodyError::TooSlow) => Err(Rejection::SlowBody),
         Err(BodyError::Broken) => Err(Rejection::BrokenBody),

@@ -96,6 +96,9 @@ impl Case<'_> {
         let labels = facts.namespace(namespace);
         let sets: Vec<Arc<Active>> =
             self.candidates(examined).filter(|set| set.matches_namespace(namespace, labels)).cloned().collect();
+        if self.phase == Phase::Validate && (!sets.is_empty() || examined.involves_gpu()) {
+            self.app.recent.keep(self.request, self.body);
+        }
         let verdicts = self.ask(&sets, examined, self.body).await?;
         if verdicts.iter().all(|verdict| verdict.outcome.patch.is_empty()) {
             return caught(self.app, || examined.decide(&verdicts, Timestamp::now()));

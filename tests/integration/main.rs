@@ -23,6 +23,7 @@ mod admin;
 mod binary;
 mod deadline;
 mod drain;
+mod guard;
 mod limits;
 mod manifests;
 mod protocol;

@@ -51,7 +51,7 @@ fn what_is_no_review_is_refused_in_plain_words() {
         for (method, path, headers, body, status, words) in [
             ("POST", "/", &JSON[..], small.as_str(), 404, "no such path"),
             ("POST", "/validate/", &JSON, &small, 404, "no such path"),
-            ("POST", "/guard", &JSON, &small, 404, "no such path"),
+            ("POST", "/guards", &JSON, &small, 404, "no such path"),
             ("GET", "/validate", &[], "", 405, "sent with POST"),
             ("PUT", "/mutate", &JSON, &small, 405, "sent with POST"),
             ("POST", "/validate", &[], &small, 415, "Content-Type must be application/json"),
