@@ -22,6 +22,7 @@ mod pairs;
 mod agreement;
 mod configuration;
 mod existing;
+mod guard;
 mod kinds;
 mod leading;
 mod opa;

@@ -8,6 +8,7 @@ use clap::Parser as _;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use slicegate::args::Args;
+use slicegate::rego::set::ANNOTATIONS;
 use slicegate::workload::kinds::known;
 
 fn manifests(file: &str) -> Vec<Value> {
@@ -85,6 +86,48 @@ fn webhooks_write_out_every_default() {
         }
         assert_eq!(webhook, expected);
     }
+}
+
+#[test]
+fn the_guard_sees_edits_of_what_is_read_and_nothing_else() {
+    let configuration = manifest("deploy/guard.yaml", "ValidatingWebhookConfiguration");
+    assert_eq!(configuration["metadata"]["name"], "slicegate-guard");
+    let mut webhook = configuration["webhooks"][0].clone();
+    let conditions = webhook.as_object_mut().unwrap().remove("matchConditions").unwrap();
+    let names: Vec<_> = conditions.as_array().unwrap().iter().map(|condition| &condition["name"]).collect();
+    assert_eq!(names, ["is-read", "is-changed"]);
+    // All annotations that are read are compared, and only those.
+    let words = ANNOTATIONS.map(|name| format!("'{name}'")).join(", ");
+    let changed = conditions[1]["expression"].as_str().unwrap();
+    assert!(changed.contains(&format!("[{words}].exists")) && !changed.contains("status"), "{changed}");
+    assert_eq!(
+        webhook,
+        json!({
+            "name": "guard.slicegate.io",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {
+                "service": {"namespace": "slicegate-system", "name": "slicegate", "path": "/guard", "port": 443},
+                "caBundle": "",
+            },
+            "failurePolicy": "Fail",
+            "matchPolicy": "Equivalent",
+            "sideEffects": "None",
+            "timeoutSeconds": 10,
+            "namespaceSelector": {"matchExpressions": [{
+                "key": "kubernetes.io/metadata.name",
+                "operator": "In",
+                "values": ["slicegate-system"],
+            }]},
+            "objectSelector": {},
+            "rules": [{
+                "apiGroups": [""],
+                "apiVersions": ["*"],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": ["configmaps"],
+                "scope": "Namespaced",
+            }],
+        })
+    );
 }
 
 /// Every kind of the table of workloads, under its plural name, and of subresources the two that change what a Pod asks for.

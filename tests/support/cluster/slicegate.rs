@@ -63,11 +63,8 @@ impl Slicegate {
     pub(crate) fn register(&self, cluster: &Cluster, change: impl Fn(&mut Value)) -> Result<()> {
         let text = std::fs::read_to_string(shipped("webhooks.yaml"))?;
         for mut configuration in serde_saphyr::from_multiple::<Value>(&text)? {
-            let webhook = &mut configuration["webhooks"][0];
-            let path = webhook["clientConfig"]["service"]["path"].as_str().context("no path")?.to_owned();
-            let bundle = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, cluster.ca_pem());
-            webhook["clientConfig"] = json!({"url": webhook_url(self.port, &path), "caBundle": bundle});
-            change(webhook);
+            self.point(&mut configuration, cluster)?;
+            change(&mut configuration["webhooks"][0]);
             cluster.apply(&configuration)?;
         }
         // The API server takes a moment to act on a new configuration.
@@ -77,6 +74,30 @@ impl Slicegate {
             let reply = cluster.api("POST", "/api/v1/namespaces/default/pods?dryRun=All", Some(&probe)).ok()?;
             (reply.status == 403 && reply.message().contains("[share-limit]")).then_some(())
         })
+    }
+
+    /// Registers the shipped guard with this program's address, and returns when the API server asks it.
+    pub(crate) fn register_guard(&self, cluster: &Cluster) -> Result<()> {
+        let text = std::fs::read_to_string(shipped("guard.yaml"))?;
+        let mut configuration: Value = serde_saphyr::from_str(&text)?;
+        self.point(&mut configuration, cluster)?;
+        cluster.apply(&configuration)?;
+        wait(START, "the API server to ask the guard", || {
+            let probe = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"config.yaml": "kind: Nothing\n"},
+                "metadata": {"name": "slicegate-config", "namespace": "slicegate-system"}});
+            let path = "/api/v1/namespaces/slicegate-system/configmaps?dryRun=All";
+            let reply = cluster.api("POST", path, Some(&probe)).ok()?;
+            (reply.status == 403).then_some(())
+        })
+    }
+
+    /// Points a shipped webhook configuration to this program.
+    fn point(&self, configuration: &mut Value, cluster: &Cluster) -> Result<()> {
+        let webhook = &mut configuration["webhooks"][0];
+        let path = webhook["clientConfig"]["service"]["path"].as_str().context("no path")?.to_owned();
+        let bundle = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, cluster.ca_pem());
+        webhook["clientConfig"] = json!({"url": webhook_url(self.port, &path), "caBundle": bundle});
+        Ok(())
     }
 
     /// The text of an admin page, and its status.
