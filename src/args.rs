@@ -143,6 +143,7 @@ pub struct Serve {
 /// What bounds the evaluation of policies.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Policies")]
+#[allow(clippy::struct_field_names, reason = "the names of the fields are those of the flags")]
 struct Rego {
     /// How many processes evaluate policies, beside one that stands ready [default: one for each core]
     #[arg(long, env = "SLICEGATE_REGO_WORKERS", value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]

@@ -78,7 +78,7 @@ impl Registry {
             self.settle().await;
             self.waiting.drain(..).for_each(|then| then());
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn take(&mut self, message: Message) {

@@ -60,7 +60,7 @@ impl Verdict {
         match phase {
             Phase::Validate => findings.push(self.finding(scene, &complaint, action, now)),
             Phase::Mutate => {
-                decision.notes.push(format!("nothing of policy {} was added: it {}", self.set, failure.explain()))
+                decision.notes.push(format!("nothing of policy {} was added: it {}", self.set, failure.explain()));
             }
         }
     }

@@ -101,13 +101,13 @@ impl Input {
         };
         let labels = labels(&context.labels);
         let mut review = request.clone();
-        if let Ok(review) = review.as_object_mut() {
-            if !context.namespace.is_empty() {
-                let metadata = [("name", Value::from(context.namespace.as_str())), ("labels", labels.clone())];
-                let namespace =
-                    [("apiVersion", "v1".into()), ("kind", "Namespace".into()), ("metadata", members(metadata))];
-                review.insert("namespaceObject".into(), members(namespace));
-            }
+        if let Ok(review) = review.as_object_mut()
+            && !context.namespace.is_empty()
+        {
+            let metadata = [("name", Value::from(context.namespace.as_str())), ("labels", labels.clone())];
+            let namespace =
+                [("apiVersion", "v1".into()), ("kind", "Namespace".into()), ("metadata", members(metadata))];
+            review.insert("namespaceObject".into(), members(namespace));
         }
         let text = |value: Option<&Value>| value.cloned().unwrap_or(Value::from(""));
         let kind = member(&request, "kind").and_then(|kind| member(kind, "kind"));

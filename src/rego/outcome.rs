@@ -3,6 +3,8 @@
 //! What it does: reads the values that rules give, whatever shape their author chose. Invariant: no value is silence; whatever
 //! stands in `deny` or `violation` and is not `false` refuses, with a text that names the rule where the author gave none.
 
+use std::fmt::Write as _;
+
 use regorus::Value;
 use serde::{Deserialize, Serialize};
 
@@ -114,6 +116,9 @@ impl Outcome {
     }
 
     /// Takes in what a `patch` came to.
+    ///
+    /// # Errors
+    /// It is no set of operations, or too many of them.
     pub fn take_patch(&mut self, value: &Value) -> Result<(), String> {
         let operations: Vec<&Value> = match value {
             Value::Undefined | Value::Bool(false) => Vec::new(),
@@ -138,6 +143,9 @@ impl Outcome {
     }
 
     /// Takes in the answer of `data.system.main`, the convention of OPA's own server.
+    ///
+    /// # Errors
+    /// It is no answer.
     pub fn take_answer(&mut self, answer: &Value) -> Result<(), String> {
         if *answer == Value::Undefined {
             return Ok(());
@@ -248,7 +256,8 @@ fn cut(mut text: String) -> String {
         }
         let left_out = text.len().saturating_sub(end);
         text.truncate(end);
-        text.push_str(&format!("… ({left_out} bytes more)"));
+        // Writing into a text cannot fail.
+        let _ = write!(text, "… ({left_out} bytes more)");
     }
     text
 }

@@ -137,7 +137,7 @@ impl Set {
         let mut set = Self::new(key, &label, &annotations);
         set.take_files(texts(manifest.get("data")));
         for name in manifest.get("binaryData").and_then(Value::as_object).into_iter().flat_map(|data| data.keys()) {
-            let what = if name.ends_with(".rego") { &mut set.errors } else { &mut set.warnings };
+            let what = if is_module(name) { &mut set.errors } else { &mut set.warnings };
             what.push(Problem::of_file(name, "binaryData is not read; put the file into data as UTF-8 text"));
         }
         Some(set)
@@ -195,7 +195,7 @@ impl Set {
             let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
             if name.ends_with("_test.rego") {
                 self.tests.insert(name, text);
-            } else if name.ends_with(".rego") {
+            } else if is_module(&name) {
                 self.modules.insert(name, text);
             } else if let Some(stem) = stem(&name, &[".json"]) {
                 self.take_data(&name, stem, json(&text));
@@ -250,6 +250,11 @@ fn json(text: &str) -> Result<Value, Misread> {
 fn texts(object: Option<&Value>) -> BTreeMap<String, String> {
     let members = object.and_then(Value::as_object).into_iter().flatten();
     members.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// Whether a key is a module. The case of the letters counts, as in everything that Kubernetes names.
+fn is_module(name: &str) -> bool {
+    name.strip_suffix(".rego").is_some()
 }
 
 fn stem<'n>(name: &'n str, endings: &[&str]) -> Option<&'n str> {

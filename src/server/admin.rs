@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here changes anything, and nothing here is secret.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::Router;
@@ -37,8 +38,8 @@ async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Response {
     }
     let mut text = app.readiness.describe();
     for report in app.rules().sets.reports.iter() {
-        // Each replica says which form of each set it has in force, so that they can be compared.
-        text.push_str(&format!("[+]policy {} {} {}\n", report.key, report.state.as_str(), report.digest));
+        // Each replica says which form of each set it has in force, so that they can be compared. Writing cannot fail.
+        let _ = writeln!(text, "[+]policy {} {} {}", report.key, report.state.as_str(), report.digest);
     }
     text.push_str(if draining { "[-]shutdown in progress\n" } else { "[+]shutdown ok\n" });
     text.push_str(if ready { "readyz check passed\n" } else { "readyz check failed\n" });

@@ -16,10 +16,10 @@ use super::protocol::Id;
 pub const TRIPS: u32 = 3;
 
 /// The time in which they have to happen.
-pub const WINDOW: Duration = Duration::from_secs(60);
+pub const WINDOW: Duration = Duration::from_mins(1);
 
 /// How long it is open at first, and at most.
-const OPEN: [Duration; 2] = [Duration::from_secs(15), Duration::from_secs(240)];
+const OPEN: [Duration; 2] = [Duration::from_secs(15), Duration::from_mins(4)];
 
 /// The most pairs of a set and a Namespace that are remembered.
 const MOST: usize = 10_000;

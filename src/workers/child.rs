@@ -95,41 +95,45 @@ impl Worker {
         shut_doors()?;
         self.limit_memory()?;
         let mut reader = BufReader::with_capacity(256 << 10, socket);
-        let mut answers: Vec<u8> = Vec::new();
         let mut payload = Vec::new();
         loop {
-            // Whoever waits is answered before the next request is waited for, or when one has taken its time.
-            if reader.buffer().is_empty() && !answers.is_empty() {
-                (&mut &*socket).write_all(&answers)?;
-                answers.clear();
-            }
             if reader.fill_buf()?.is_empty() {
                 return Ok(());
             }
             read_frame(&mut reader, &mut payload)?;
             let answer = match protocol::asked(&payload)? {
                 Asked::Evaluate(evaluation) => Some(protocol::frame(&self.evaluate(&evaluation))),
-                Asked::Order(Order::Load { id, unit }) => {
-                    let (program, report) =
-                        self.guarded(Some(id), self.settings.compile_budget, |_, _| Program::compile(&unit));
-                    let loaded = program.map(|program| self.sets.insert(id, program)).is_some();
-                    self.limit_memory()?;
-                    Some(protocol::frame(&(loaded, report)))
-                }
-                Asked::Order(Order::Unload(id)) => {
-                    self.sets.remove(&id);
-                    self.limit_memory()?;
-                    None
-                }
-                Asked::Order(Order::Check(check)) => {
-                    let checked = self.check(&check);
-                    self.limit_memory()?;
-                    Some(protocol::frame(&checked))
-                }
+                Asked::Order(order) => self.obey(*order)?,
             };
             self.note(None);
-            answers.extend(answer.into_iter().flatten());
+            // Before the next request begins, which may be the end of this process.
+            if let Some(answer) = answer {
+                (&mut &*socket).write_all(&answer)?;
+            }
         }
+    }
+
+    /// Does anything but judging.
+    fn obey(&mut self, order: Order) -> anyhow::Result<Option<Vec<u8>>> {
+        let answer = match order {
+            Order::Load { id, unit } => {
+                let budget = self.settings.compile_budget;
+                let compiled = self.guarded(Some(id), budget, |_, _| caught(|| Program::compile(&unit)));
+                let (program, report) = compiled.unwrap_or_else(|failure| (None, not_compiled(&failure.explain())));
+                let loaded = program.map(|program| self.sets.insert(id, program)).is_some();
+                Some(protocol::frame(&(loaded, report)))
+            }
+            Order::Unload(id) => {
+                self.sets.remove(&id);
+                None
+            }
+            Order::Check(check) => {
+                let checked = self.check(&check);
+                Some(protocol::frame(&checked))
+            }
+        };
+        self.limit_memory()?;
+        Ok(answer)
     }
 
     /// Compiles a set, tries it on a request that every policy should be ready for, runs its tests, and judges samples.
@@ -153,7 +157,7 @@ impl Worker {
                 Ok(Ok(tests)) => checked.tests = Some(tests),
                 Ok(Err(problems)) => checked.report.errors.extend(problems),
                 Err(failure) => {
-                    checked.report.errors.push(Problem::of_set(format!("its tests: {}", failure.explain())))
+                    checked.report.errors.push(Problem::of_set(format!("its tests: {}", failure.explain())));
                 }
             }
         }

@@ -29,7 +29,7 @@ pub enum Order {
         /// Its name from now on.
         id: Id,
         /// The set.
-        unit: Unit,
+        unit: Box<Unit>,
     },
     /// Forget a set.
     Unload(Id),
@@ -96,7 +96,7 @@ pub struct Evaluation<'f> {
 #[derive(Debug)]
 pub enum Asked<'f> {
     /// Anything but an evaluation.
-    Order(Order),
+    Order(Box<Order>),
     /// A request to be judged.
     Evaluate(Evaluation<'f>),
 }
@@ -134,7 +134,7 @@ pub fn evaluation(phase: Phase, sets: &[Id], context: &[u8], body: &[u8]) -> Vec
 /// It is none.
 pub fn asked(payload: &[u8]) -> Result<Asked<'_>, Garbled> {
     match payload.split_first() {
-        Some((&ORDER, rest)) => Ok(Asked::Order(json(rest)?)),
+        Some((&ORDER, rest)) => Ok(Asked::Order(Box::new(json(rest)?))),
         Some((&EVALUATE, rest)) => read_evaluation(rest).map(Asked::Evaluate),
         _ => Err(Garbled("it is of no known kind".to_owned())),
     }
@@ -191,7 +191,9 @@ fn framed(parts: &[&[u8]]) -> Vec<u8> {
     let size = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
     let mut frame = Vec::with_capacity(size.saturating_add(4));
     frame.extend(length(size));
-    parts.iter().for_each(|part| frame.extend_from_slice(part));
+    for part in parts {
+        frame.extend_from_slice(part);
+    }
     frame
 }
 

@@ -184,7 +184,7 @@ impl Worker<'_> {
 }
 
 fn load_frame(id: Id, unit: &Arc<crate::rego::unit::Unit>) -> Bytes {
-    protocol::frame(&Order::Load { id, unit: unit.as_ref().clone() }).into()
+    protocol::frame(&Order::Load { id, unit: Box::new(unit.as_ref().clone()) }).into()
 }
 
 /// Answers whatever the dead worker owed.
@@ -194,7 +194,8 @@ fn settle(pool: &Arc<Inner>, owed: VecDeque<Owed>, end: End) {
     for owed in owed {
         match owed {
             Owed::Load(id, done) => {
-                if first && end.set == Some(id) {
+                // One that was killed from outside while it loaded says nothing of the set.
+                if first && end.set == Some(id) && !end.killed {
                     pool.give_up(id);
                 }
                 if let Some(done) = done {

@@ -36,7 +36,7 @@ impl Watchdog {
     /// Something begins that may take this long, and says when. The engine's own timer goes first: half as much again is
     /// allowed.
     pub(super) fn begin(&self, limit: Duration) -> Duration {
-        let allowed = limit.saturating_add(limit / 2).saturating_add(TICK);
+        let allowed = limit.saturating_add(limit.checked_div(2).unwrap_or_default()).saturating_add(TICK);
         let now = processor_time();
         let until = now.saturating_add(allowed).as_nanos();
         self.until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::SeqCst);

@@ -80,7 +80,7 @@ fn body(object: &Value) -> Vec<u8> {
 }
 
 async fn ask(workers: &Workers, sets: &[Arc<Installed>], object: &Value) -> Vec<Outcome> {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     let context = Context { namespace: "team".to_owned(), ..Context::default() };
     let (phase, body) = (Phase::Validate, body(object).into());
     workers.evaluate(Question { phase, sets, context: &context, body, deadline }).await
