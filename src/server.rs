@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, timeout_at};
 
 use crate::facts::{Event, Facts};
 use crate::metrics::Metrics;
@@ -105,6 +106,8 @@ pub struct App {
     pub recent: Recent,
     /// Told whenever other policy sets are in force.
     sets_changed: watch::Sender<()>,
+    /// Whether all policy sets that were there at the start are in force or found bad.
+    sets_read: watch::Sender<bool>,
     /// How many bytes of bodies are held or expected.
     body_memory: AtomicUsize,
     /// How many large reviews are judged at a time: half the cores, and no more than [`MAX_LARGE`].
@@ -141,6 +144,7 @@ impl App {
             scope: OnceLock::new(),
             recent: Recent::default(),
             sets_changed: watch::Sender::new(()),
+            sets_read: watch::Sender::new(true),
             body_memory: AtomicUsize::new(0),
             large: Arc::new(Semaphore::new(large)),
             readiness: Readiness::default(),
@@ -161,6 +165,26 @@ impl App {
         self.metrics.set_digest(&policy.digest);
         let sets = Arc::clone(&self.rules.load().sets);
         self.rules.store(Arc::new(Rules { policy: Arc::new(policy), sets }));
+    }
+
+    /// Policy sets will be read: until [`App::sets_are_read`] is called, requests wait for them.
+    pub fn expect_sets(&self) {
+        self.sets_read.send_replace(false);
+    }
+
+    /// All policy sets that were there at the start are in force or found bad.
+    pub fn sets_are_read(&self) {
+        self.sets_read.send_replace(true);
+    }
+
+    /// Waits until the policy sets are read; says whether they are.
+    pub(crate) async fn wait_for_sets(&self, deadline: Instant) -> bool {
+        if *self.sets_read.borrow() {
+            return true;
+        }
+        let mut read = self.sets_read.subscribe();
+        let waited = timeout_at(deadline, read.wait_for(|read| *read)).await;
+        waited.is_ok_and(|read| read.is_ok())
     }
 
     /// Puts other policy sets in force.

@@ -39,6 +39,9 @@ use protocol::{Check, Checked, Id};
 use queue::{Job, Queue};
 use slot::Control;
 
+/// How long one worker may take to load what is new.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// How the pool is set up.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -154,6 +157,8 @@ impl Workers {
         let places: Vec<_> = self.0.places().clone();
         for place in places {
             let mut waiting = Vec::new();
+            // One that does not come up is not waited for without end; it loads everything when it does.
+            let patience = Instant::now().checked_add(PATIENCE).unwrap_or_else(Instant::now);
             for set in &installed {
                 let (done, loaded) = oneshot::channel();
                 let _ = place.send(Control::Load(set.id, done));
@@ -161,7 +166,7 @@ impl Workers {
             }
             for (id, loaded) in waiting {
                 // A worker that is new meanwhile loads everything by itself and answers nobody.
-                if let Ok(Err(report)) = loaded.await {
+                if let Ok(Ok(Err(report))) = timeout_at(patience, loaded).await {
                     failed.insert(id, report);
                 }
             }
@@ -202,6 +207,11 @@ impl Workers {
         self.0.breaker.open()
     }
 
+    /// What is counted.
+    pub fn meter(&self) -> &Meter {
+        &self.0.meter
+    }
+
     fn settle(&self, set: &Installed, namespace: &str, outcome: &Outcome) {
         self.0.meter.evaluated(outcome.error.as_ref());
         match &outcome.error {
@@ -210,9 +220,14 @@ impl Workers {
                     tracing::warn!(set = %set.unit.set.key, namespace, "a policy is cut off for this namespace for a while");
                 }
             }
-            None | Some(Failure::Error(_)) => self.0.breaker.succeeded(set.id, namespace),
-            Some(_) => {}
+            None | Some(Failure::Error(_)) => {
+                if !self.0.breaker.succeeded(set.id, namespace) {
+                    return;
+                }
+            }
+            Some(_) => return,
         }
+        self.0.meter.cut_off(self.0.breaker.open());
     }
 
     /// Starts the workers with the first set, so that who has no policies pays for none.

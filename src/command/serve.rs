@@ -129,6 +129,9 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve, finishing: &
     let (registry, offers) = Registry::new(app.workers.clone(), home, Box::new(move |sets| publish.replace_sets(sets)));
     tasks.spawn("the registry of policies", registry.run().map(Ok));
     let reports = offers.reports.clone();
+    if !policies.is_empty() {
+        app.expect_sets();
+    }
     let following = Following::new(Arc::clone(app), &[facts, configuration, policies].concat());
     let sink: Arc<dyn Sink> = Arc::new(following.with_policies(offers));
     let stop = app.shutdown.aborting();

@@ -15,6 +15,7 @@ use crate::rego::program::Speaks;
 use crate::rego::set::{Key, Role, Set};
 use crate::rego::state::{self, SetReport, State};
 use crate::rego::unit::Unit;
+use crate::workers::meter::Meter;
 use crate::workers::protocol::{Check, Checked};
 use crate::workers::{Installed, Workers};
 
@@ -24,6 +25,7 @@ pub(super) type Publish = Box<dyn Fn(Arc<Sets>) + Send>;
 /// The sets that were offered, and what became of them.
 pub struct Registry {
     workers: Workers,
+    meter: Meter,
     /// slicegate's own namespace, which is not shown in names.
     home: String,
     messages: mpsc::UnboundedReceiver<Message>,
@@ -63,7 +65,8 @@ impl Registry {
         let (offers, messages) = mpsc::unbounded_channel();
         let (reports, told) = watch::channel(Arc::default());
         let (waiting, offered, kept, known) = Default::default();
-        let registry = Self { workers, home, messages, reports, publish, waiting, offered, kept, known };
+        let meter = workers.meter().clone();
+        let registry = Self { workers, meter, home, messages, reports, publish, waiting, offered, kept, known };
         (registry, Policies { offers, reports: told })
     }
 
@@ -100,6 +103,7 @@ impl Registry {
         let gone: Vec<Key> = self.known.keys().filter(|key| !sets.contains_key(*key)).cloned().collect();
         for key in gone {
             warn!(policy = %key, "unloaded: it was deleted, or its label was removed");
+            self.meter.unloaded();
             self.known.remove(&key);
             self.kept.remove(&key);
         }
@@ -146,7 +150,14 @@ impl Registry {
         let known = self.known.entry(set.key.clone()).or_default();
         known.report = report;
         let unit = Arc::new(unit);
+        if good {
+            self.kept.remove(&set.key);
+        }
         if good && (set.role == Role::Library || set.is_empty()) {
+            if set.is_empty() && known.in_force.as_ref().is_some_and(|in_force| !in_force.unit.set.is_empty()) {
+                warn!(policy = %set.key, "unloaded: it holds no module any more");
+                self.meter.unloaded();
+            }
             known.in_force = Some(InForce { unit, speaks, installed: None });
             return None;
         }

@@ -22,7 +22,7 @@ use crate::metrics::{Outcome, endpoint};
 use crate::policy::Phase;
 use crate::policy::decision::{Action, Decision, Spared};
 use crate::review::response::{encode, encode_unjudged, encode_unreadable};
-use crate::review::{self, Refused, Request};
+use crate::review::{self, Operation, Refused, Request};
 
 /// From this size on a review is judged on a thread of its own, since it takes long enough to make others wait.
 pub(super) const LARGE: usize = 256 << 10;
@@ -74,8 +74,12 @@ async fn judge(app: &App, phase: Phase, body: &Bytes, started: Instant, deadline
             return Ok(encode_unreadable(&uid, &reason).into());
         }
     };
+    // A replica that has not read its policies yet is not ready; who asks it all the same waits, or is told to come again.
+    let judged = matches!(request.operation, Operation::Create | Operation::Update);
+    let read = !judged || app.wait_for_sets(deadline).await;
+    let unread = (!read).then_some("the policies are not read yet; try again");
     let (rules, facts) = (app.rules(), app.facts());
-    let case = Case { app, phase, request: &request, body, rules: &rules, deadline };
+    let case = Case { app, phase, request: &request, body, rules: &rules, deadline, unread };
     let verdict = case.decide(&facts).await.and_then(|decision| {
         let encoded = caught(app, || encode(phase, &request, &decision, &rules.policy.digest))?;
         Some((decision, encoded))

@@ -82,8 +82,11 @@ impl Sink for Following {
     fn synced(&self, what: Watched) {
         if let (Watched::Policies, Some(policies)) = (what, &self.policies) {
             // What was read is to be loaded or found bad before requests may come.
-            let condition = self.condition(what).cloned();
-            policies.settled(Box::new(move || condition.iter().for_each(Condition::fulfil)));
+            let (condition, app) = (self.condition(what).cloned(), Arc::clone(&self.app));
+            policies.settled(Box::new(move || {
+                app.sets_are_read();
+                condition.iter().for_each(Condition::fulfil);
+            }));
         } else if let Some(condition) = self.condition(what) {
             condition.fulfil();
         }

@@ -33,6 +33,8 @@ pub(super) struct Case<'c> {
     pub(super) body: &'c Bytes,
     pub(super) rules: &'c Rules,
     pub(super) deadline: Instant,
+    /// What could not be waited for, where something could not.
+    pub(super) unread: Option<&'static str>,
 }
 
 /// What is known of the request's Namespace beside the facts.
@@ -48,6 +50,15 @@ enum Found {
 impl Case<'_> {
     /// Decides; nothing after a panic.
     pub(super) async fn decide(&self, facts: &Facts) -> Option<Decision> {
+        let mut decision = self.decide_from(facts).await?;
+        if let Some(reason) = self.unread {
+            self.without_all(&mut decision, reason.to_owned());
+        }
+        Some(decision)
+    }
+
+    /// Decides from these facts, and the Namespace where they lack it.
+    async fn decide_from(&self, facts: &Facts) -> Option<Decision> {
         let examined = caught(self.app, || self.examined(self.request, facts))?;
         if !self.needs_namespace(&examined, facts) {
             return self.judge(&examined, facts).await;
@@ -62,7 +73,7 @@ impl Case<'_> {
             }
             Found::Unknown(reason) => {
                 let mut decision = self.judge(&examined, facts).await?;
-                self.without_namespace(&mut decision, reason);
+                self.without_all(&mut decision, reason);
                 Some(decision)
             }
         }
@@ -207,9 +218,9 @@ impl Case<'_> {
         Some(restless.map(|verdict| verdict.set.to_string()).collect())
     }
 
-    /// Where the labels are not known, `onDeadline` says what holds: nothing is refused for it under `allow`, everything
+    /// Where not all is known, `onDeadline` says what holds: nothing is refused for it under `allow`, everything
     /// under `deny`. The mutating call never refuses; it adds nothing then.
-    fn without_namespace(&self, decision: &mut Decision, reason: String) {
+    fn without_all(&self, decision: &mut Decision, reason: String) {
         match (self.phase, self.rules.policy.config.at_deadline()) {
             (Phase::Validate, OnDeadline::Deny) => decision.refusal = Some(reason),
             (Phase::Validate, OnDeadline::Allow) => {

@@ -76,15 +76,17 @@ impl Breaker {
         state.until.is_some()
     }
 
-    /// A set was run to its end.
-    pub fn succeeded(&self, set: Id, namespace: &str) {
+    /// A set was run to its end. Says whether that closed the breaker.
+    pub fn succeeded(&self, set: Id, namespace: &str) -> bool {
         let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The usual case is that nothing is remembered, and it costs next to nothing.
         if let Some(states) = sets.get_mut(&set)
             && states.get(namespace).is_some_and(|state| state.until.is_some())
         {
             states.remove(namespace);
+            return true;
         }
+        false
     }
 
     /// A set is gone.

@@ -22,6 +22,8 @@ pub struct Meter {
     restarts: Family<[(&'static str, &'static str); 1], Counter>,
     seconds: Histogram,
     queue: Gauge,
+    cut_off: Gauge,
+    unloaded: Counter,
 }
 
 impl Default for Meter {
@@ -31,6 +33,8 @@ impl Default for Meter {
             restarts: Family::default(),
             seconds: Histogram::new(DURATIONS),
             queue: Gauge::default(),
+            cut_off: Gauge::default(),
+            unloaded: Counter::default(),
         }
     }
 }
@@ -42,7 +46,19 @@ impl Meter {
         registry.register("policy_worker_restarts", "Worker processes that ended", self.restarts.clone());
         let help = "Time from a request's question to the workers to their answer";
         registry.register("policy_duration_seconds", help, self.seconds.clone());
+        let help = "Sets that are not run for a namespace for a while, since they failed again and again";
+        registry.register("policy_cut_off", help, self.cut_off.clone());
+        registry.register("policies_unloaded", "Sets that their authors took away", self.unloaded.clone());
         registry.register("policy_queue", "Requests that wait for a worker", self.queue.clone());
+    }
+
+    /// A set's author took it away.
+    pub(crate) fn unloaded(&self) {
+        self.unloaded.inc();
+    }
+
+    pub(super) fn cut_off(&self, count: usize) {
+        self.cut_off.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     pub(super) fn evaluated(&self, failure: Option<&Failure>) {

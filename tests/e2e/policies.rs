@@ -105,6 +105,9 @@ fn not_ready_before_the_first_list() -> Result<()> {
     slicegate.register(&cluster, |_| {})?;
     let (status, text) = slicegate.admin("/readyz?verbose")?;
     ensure!(status == 503 && text.contains("[-]policies"), "{status} {text}");
+    // Who asks it all the same waits, and is told to come again.
+    let early = create(&cluster)?;
+    ensure!(early.status == 403 && early.message().contains("policies are not read yet"), "{}", early.message());
 
     cluster.apply_path(&shipped("slicegate.yaml"))?;
     wait(SOON, "the first list", || slicegate.admin("/readyz").is_ok_and(|(status, _)| status == 200).then_some(()))?;
