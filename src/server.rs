@@ -77,7 +77,7 @@ impl Default for Limits {
 }
 
 /// The most large reviews that are judged at a time. The tree of one of 8 MiB may take 160 MiB, and the manifests give the
-/// process 512 MiB.
+/// server itself half of 1 GiB.
 const MAX_LARGE: usize = 2;
 
 /// What requests are judged by.
