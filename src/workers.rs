@@ -171,6 +171,13 @@ impl Workers {
                 }
             }
         }
+        // A worker that came up meanwhile may have given one up without telling.
+        for set in &installed {
+            if self.0.unit(set.id).is_none() {
+                let lost = || child::not_compiled("it ended the process that compiles it");
+                failed.entry(set.id).or_insert_with(lost);
+            }
+        }
         installed.into_iter().map(|set| failed.remove(&set.id).map_or_else(|| Ok(Arc::new(set)), Err)).collect()
     }
 

@@ -73,7 +73,11 @@ pub enum LastGoodError {
 impl LastGoodError {
     /// Whether the API server says that they may not be read, so that trying again is of no use.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Failed(Error::Api(status)) if status.code == 403)
+        matches!(self, Self::Failed(error) if Self::is_refused(error))
+    }
+
+    fn is_refused(error: &Error) -> bool {
+        matches!(error, Error::Api(status) if status.code == 403)
     }
 }
 
@@ -118,7 +122,13 @@ impl Store {
         let mut found = LastGood::default();
         let mut left = LARGEST_ALL;
         for namespace in &self.namespaces {
-            let owners = self.owners(namespace).await?;
+            let owners = match self.owners(namespace).await {
+                Err(error) if *namespace != self.home && LastGoodError::is_refused(&error) => {
+                    warn!(namespace, problem = %error, "Last good forms of this namespace cannot be read");
+                    continue;
+                }
+                owners => owners?,
+            };
             let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
             let mut params = ListParams::default().labels(KEPT).limit(PAGE);
             loop {

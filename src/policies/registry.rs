@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use tracing::{error, info, warn};
 
 use super::{Active, Message, Offer, Policies, Sets};
@@ -18,6 +20,9 @@ use crate::rego::unit::Unit;
 use crate::workers::meter::Meter;
 use crate::workers::protocol::{Check, Checked};
 use crate::workers::{Installed, Workers};
+
+/// The wait before a check that told nothing is made again.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// What puts a state in force.
 pub(super) type Publish = Box<dyn Fn(Arc<Sets>) + Send>;
@@ -72,8 +77,15 @@ impl Registry {
 
     /// Runs until it is dropped; when nobody can offer anything any more, what is in force stays.
     pub async fn run(mut self) {
-        while let Some(message) = self.messages.recv().await {
-            self.take(message);
+        loop {
+            // What could not be checked, through no fault of its own, is tried again.
+            let again = self.known.values().any(|known| known.offered.is_empty());
+            let pause = if again { AGAIN } else { Duration::MAX };
+            match timeout(pause, self.messages.recv()).await {
+                Ok(Some(message)) => self.take(message),
+                Ok(None) => break,
+                Err(_) => {}
+            }
             // What came meanwhile is settled together.
             while let Ok(message) = self.messages.try_recv() {
                 self.take(message);
@@ -107,10 +119,14 @@ impl Registry {
             self.known.remove(&key);
             self.kept.remove(&key);
         }
+        // A library may import another one, so that each is checked among all that are offered.
+        let offered = sets.iter().filter(|(_, set)| set.role == Role::Library);
+        let offered: BTreeMap<Key, Set> = offered.map(|(key, set)| (key.clone(), set.as_ref().clone())).collect();
         for set in sets.values().filter(|set| set.role == Role::Library) {
-            self.check(set, &BTreeMap::new()).await;
+            self.check(set, &offered).await;
         }
-        let libraries = self.libraries();
+        let mut libraries = self.libraries();
+        libraries.retain(|key, _| offered.contains_key(key));
         let mut good = Vec::new();
         for set in sets.values().filter(|set| set.role == Role::Policy) {
             good.extend(self.check(set, &libraries).await);
@@ -144,11 +160,19 @@ impl Registry {
         } else {
             self.workers.check(&Check::of(unit.clone())).await
         };
-        let Checked { report, speaks, .. } = checked;
+        let Checked { report, speaks, lost, .. } = checked;
         let good = report.errors.is_empty();
         tell(&set.key, &unit.digest, &report);
         let known = self.known.entry(set.key.clone()).or_default();
         known.report = report;
+        if lost {
+            // Nothing is known of it, so that it is checked again.
+            known.offered.clear();
+        }
+        // What was empty, or a library, is no form of a policy that could stand in for it.
+        if !good && set.role == Role::Policy && known.in_force.as_ref().is_some_and(|form| form.installed.is_none()) {
+            known.in_force = None;
+        }
         let unit = Arc::new(unit);
         if good {
             self.kept.remove(&set.key);
@@ -172,8 +196,11 @@ impl Registry {
 
     /// The form of a set that was good before this process began, if it is good still.
     async fn last_good(&mut self, key: &Key) -> Option<(Arc<Unit>, Speaks)> {
-        let unit = self.kept.remove(key)?;
-        let Checked { report, speaks, .. } = self.workers.check(&Check::of(unit.clone())).await;
+        let unit = self.kept.get(key).cloned()?;
+        let Checked { report, speaks, lost, .. } = self.workers.check(&Check::of(unit.clone())).await;
+        if !lost {
+            self.kept.remove(key);
+        }
         if !report.errors.is_empty() {
             warn!(policy = %key, "its last good form cannot be loaded any more");
             return None;

@@ -105,13 +105,30 @@ fn read(operation: &Value) -> Result<(Vec<String>, &Value), String> {
     if !own {
         return Err("of metadata only labels and annotations can be added to, and nothing to status".to_owned());
     }
-    Ok((tokens, operation.get("value").ok_or("it has no value")?))
+    let value = operation.get("value").ok_or("it has no value")?;
+    // What is no text there cannot be read by the API server, which would fail the request.
+    let texts = match tokens.as_slice() {
+        [first, _] if first == "metadata" => {
+            value.as_object().is_some_and(|members| members.values().all(Value::is_string))
+        }
+        [first, _, _] if first == "metadata" => value.is_string(),
+        [first, ..] => first != "metadata",
+        [] => false,
+    };
+    if !texts {
+        return Err("labels and annotations are texts; give a string".to_owned());
+    }
+    Ok((tokens, value))
 }
 
 fn step<'v>(value: &'v mut Value, token: &str) -> Option<&'v mut Value> {
     match value {
         Value::Object(members) => members.get_mut(token),
-        Value::Array(elements) => elements.get_mut(token.parse::<usize>().ok()?),
+        // Other readers of the pointer take no other spelling of a number.
+        Value::Array(elements) => {
+            let place = token.parse::<usize>().ok().filter(|place| place.to_string() == token)?;
+            elements.get_mut(place)
+        }
         _ => None,
     }
 }
@@ -166,6 +183,9 @@ mod tests {
             (add("/spec/volumes/-", json!(1)), vec![("/spec/volumes", json!([1]))], 0),
             (add("/spec/nodeName", json!("n")), vec![("/spec/nodeName", json!("n"))], 0),
             (add("/spec/tolerations/0/a/b", json!(2)), vec![], 1),
+            (add("/spec/tolerations/00/a", json!(2)), vec![], 1),
+            (add("/metadata/labels/n", json!(7)), vec![], 1),
+            (add("/metadata/annotations", json!({"a": null})), vec![], 1),
             (add("/metadata/name", json!("n")), vec![], 1),
             (add("spec", json!(1)), vec![], 1),
             (json!([{"op": "remove", "path": "/spec"}, {"op": "add", "path": "/spec/x"}, 7]), vec![], 3),

@@ -17,8 +17,10 @@ const MAX_COMPLAINTS: usize = 100;
 /// The most bytes that are kept of one text of a policy.
 const MAX_TEXT: usize = 8 << 10;
 
-/// The most patch operations of one set.
+/// The most patch operations of one set, and the most bytes and levels of one.
 const MAX_OPERATIONS: usize = 100;
+const MAX_OPERATION: usize = 32 << 10;
+const MAX_DEPTH: usize = 48;
 
 /// What one set said.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -181,8 +183,8 @@ impl Outcome {
             .map_err(|error| format!("its patch is no base64: {error}"))?;
         let operations: Vec<serde_json::Value> =
             serde_json::from_slice(&bytes).map_err(|error| format!("its patch is no list of operations: {error}"))?;
-        self.patch.extend(operations.into_iter().take(MAX_OPERATIONS));
-        Ok(())
+        let operations: Vec<Value> = operations.into_iter().map(Value::from).collect();
+        self.take_patch(&Value::from(operations))
     }
 
     fn add(&mut self, rule: &str, warns: bool, found: Vec<Complaint>) {
@@ -243,8 +245,30 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// An operation as JSON, no deeper and no larger than an object could take.
 fn json(value: &Value) -> Result<serde_json::Value, String> {
-    serde_json::to_value(value).map_err(|error| error.to_string())
+    if !is_flat(value, MAX_DEPTH) {
+        return Err(format!("an operation of its patch nests deeper than {MAX_DEPTH} levels"));
+    }
+    let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
+    let size = value.to_string().len();
+    if size > MAX_OPERATION {
+        return Err(format!(
+            "an operation of its patch has {size} bytes, and more than {MAX_OPERATION} are not applied"
+        ));
+    }
+    Ok(value)
+}
+
+/// Whether a value has no more levels than this.
+fn is_flat(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return false };
+    match value {
+        Value::Array(elements) => elements.iter().all(|element| is_flat(element, below)),
+        Value::Set(elements) => elements.iter().all(|element| is_flat(element, below)),
+        Value::Object(members) => members.iter().all(|(_, member)| is_flat(member, below)),
+        _ => true,
+    }
 }
 
 /// The start of a long text, at the boundary of a character, and how much was left out.

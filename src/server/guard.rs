@@ -95,6 +95,8 @@ pub(super) async fn answer(app: &Arc<App>, body: Bytes, deadline: Instant) -> Re
         }
         Read::Judged(write) => write,
     };
+    // Libraries that are not read yet are no reason to refuse; the rest is told by the deadline.
+    app.wait_for_sets(deadline).await;
     let rules = app.rules();
     let judging = AssertUnwindSafe(judge(app, &rules, &write, deadline)).catch_unwind();
     let Ok(answer) = judging.await else {

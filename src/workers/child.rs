@@ -35,6 +35,11 @@ use crate::rego::value::Keys;
 /// through.
 const STACK: usize = 64 << 20;
 
+/// A request of more bytes than this may take memory and time of its own, so many times its bytes and so long for each MiB.
+const LARGE: u64 = 256 << 10;
+const GROWTH: u64 = 40;
+const READING: Duration = Duration::from_millis(300);
+
 /// What a worker process is told when it starts.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
@@ -102,7 +107,11 @@ impl Worker {
             }
             read_frame(&mut reader, &mut payload)?;
             let answer = match protocol::asked(&payload)? {
-                Asked::Evaluate(evaluation) => Some(protocol::frame(&self.evaluate(&evaluation))),
+                Asked::Evaluate(evaluation) => {
+                    let outcomes = self.evaluate(&evaluation)?;
+                    self.note(None);
+                    Some(protocol::frame(&outcomes))
+                }
                 Asked::Order(order) => self.obey(*order)?,
             };
             self.note(None);
@@ -144,8 +153,10 @@ impl Worker {
         let mut checked = Checked { report, ..Checked::default() };
         let Some(mut program) = program else { return checked };
         checked.speaks = program.speaks();
-        if let Some(failure) = self.judge_sample(&mut program, &probe(), limit).error {
-            tried(&failure, &mut checked.report);
+        for phase in [Phase::Validate, Phase::Mutate] {
+            if let Some(failure) = self.judge_sample(&mut program, &probe(phase), limit).error {
+                tried(&failure, &mut checked.report);
+            }
         }
         if let Some(options) = &check.tests {
             // Each test has its own budget; all together have that of compiling, several times over.
@@ -177,16 +188,23 @@ impl Worker {
         judged.and_then(|judged| judged).unwrap_or_else(failed)
     }
 
-    fn evaluate(&mut self, evaluation: &Evaluation<'_>) -> Vec<Outcome> {
+    fn evaluate(&mut self, evaluation: &Evaluation<'_>) -> anyhow::Result<Vec<Outcome>> {
         let failed =
             |failure: Failure| vec![Outcome { error: Some(failure), ..Outcome::default() }; evaluation.sets.len()];
         let limit = self.settings.budget;
-        let input = self.guarded(None, limit, |worker, _| {
+        // What it takes to read a request is the request's, and no policy's.
+        let size = u64::try_from(evaluation.body.len())?;
+        let large = size > LARGE;
+        if large {
+            self.allow_memory(size.saturating_mul(GROWTH))?;
+        }
+        let reading = limit.saturating_add(READING.saturating_mul(u32::try_from(size >> 20)?));
+        let input = self.guarded(None, reading, |worker, _| {
             caught(|| Input::new(evaluation.body, &evaluation.context, &mut worker.keys))
         });
         let input = match input.and_then(|input| input.map_err(|message| Failure::Error(Problem::of_set(message)))) {
             Ok(input) => input,
-            Err(failure) => return failed(failure),
+            Err(failure) => return Ok(failed(failure)),
         };
         let judge = |id: &Id| {
             self.guarded(Some(*id), limit, |worker, budget| {
@@ -197,7 +215,12 @@ impl Worker {
                     .unwrap_or_else(|failure| Outcome { error: Some(failure), ..Outcome::default() })
             })
         };
-        evaluation.sets.iter().map(judge).collect()
+        let outcomes = evaluation.sets.iter().map(judge).collect();
+        if large {
+            drop(input);
+            self.limit_memory()?;
+        }
+        Ok(outcomes)
     }
 
     /// Does something that a policy may keep from ending: with a note of the set, the watchdog awake, and its budget.
@@ -220,13 +243,18 @@ impl Worker {
 
     /// Allows as much memory as is used now, and the budget.
     fn limit_memory(&self) -> anyhow::Result<()> {
+        self.allow_memory(0)
+    }
+
+    /// The same, and more.
+    fn allow_memory(&self, more: u64) -> anyhow::Result<()> {
         let mut text = [0; 128];
         let size = self.memory.read_at(&mut text, 0)?;
         let text = std::str::from_utf8(text.get(..size).unwrap_or_default())?;
         let pages: u64 =
             text.split_whitespace().nth(5).and_then(|pages| pages.parse().ok()).context("statm has no data size")?;
         let page = u64::try_from(rustix::param::page_size())?;
-        let limit = pages.saturating_mul(page).saturating_add(self.settings.memory);
+        let limit = pages.saturating_mul(page).saturating_add(self.settings.memory).saturating_add(more);
         let maximum = getrlimit(Resource::Data).maximum;
         let current = Some(maximum.map_or(limit, |maximum| limit.min(maximum)));
         setrlimit(Resource::Data, Rlimit { current, maximum })?;
@@ -263,7 +291,7 @@ fn read_frame(reader: &mut impl Read, payload: &mut Vec<u8>) -> anyhow::Result<(
 }
 
 /// A Pod in a shared pool, on which each policy is tried before it is in force.
-fn probe() -> Sample {
+fn probe(phase: Phase) -> Sample {
     let context = Context {
         namespace: "team".to_owned(),
         workloads: vec![Workload {
@@ -278,7 +306,7 @@ fn probe() -> Sample {
         }],
         ..Context::default()
     };
-    Sample { phase: Phase::Validate, context, body: include_str!("probe.json").to_owned() }
+    Sample { phase, context, body: include_str!("probe.json").to_owned() }
 }
 
 /// An error on one request may be the request's; what took all its time will do so again.

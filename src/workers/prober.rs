@@ -2,8 +2,10 @@
 //!
 //! Invariant: whatever a set does to it, the answer is a report; the next set gets a new process if it has to.
 
+use std::io;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -15,6 +17,9 @@ use crate::duration;
 
 /// How long a check may take by the wall, beyond its processor time.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a check is begun.
+const ATTEMPTS: usize = 3;
 
 /// A process that is started when it is needed, and one check at a time.
 #[derive(Debug)]
@@ -28,40 +33,71 @@ impl Prober {
         Self { options, process: Mutex::new(None) }
     }
 
-    /// Checks a set.
+    /// Checks a set. A process that somebody else ended, or that could not be started, says nothing of the set: another one
+    /// tries, a few times.
     pub(super) async fn check(&self, check: &Check) -> Checked {
         let mut place = self.process.lock().await;
-        let refused = |why: &str| Checked { report: child::not_compiled(why), ..Checked::default() };
-        let process = place.take().map_or_else(|| Process::start(&self.options), Ok);
+        let frame: Bytes = protocol::frame(&Order::Check(Box::new(check.clone()))).into();
+        let mut why = String::new();
+        for _ in 0..ATTEMPTS {
+            let process = place.take().map_or_else(|| Process::start(&self.options), Ok);
+            match self.attempt(process, frame.clone()).await {
+                Attempt::Done(checked, process) => {
+                    *place = Some(process);
+                    return *checked;
+                }
+                Attempt::Refused(why) => return refused(&why, false),
+                Attempt::Lost(reason) => why = reason,
+            }
+        }
+        refused(&format!("it could not be checked, and will be again in a moment: {why}"), true)
+    }
+
+    async fn attempt(&self, process: io::Result<Process>, frame: Bytes) -> Attempt {
         let mut process = match process {
             Ok(process) => process,
-            Err(error) => return refused(&format!("no process could be started to check it: {error}")),
+            Err(error) => return Attempt::Lost(format!("no process could be started: {error}")),
         };
-        let frame = protocol::frame(&Order::Check(Box::new(check.clone())));
         let asked = async {
-            process.line().send(frame.into())?;
+            process.line().send(frame)?;
             process.line().receive().await
         };
         let limit = self.options.settings.compile_budget.saturating_add(PATIENCE);
-        if let Ok(Ok(payload)) = timeout(limit, asked).await
+        let answered = timeout(limit, asked).await;
+        let late = answered.is_err();
+        if let Ok(Ok(payload)) = answered
             && let Ok(checked) = protocol::answer(&payload)
         {
-            *place = Some(process);
-            return checked;
+            return Attempt::Done(Box::new(checked), process);
         }
         let end = process.end().await;
         let Settings { budget, compile_budget, memory } = self.options.settings;
         if end.overran {
             let (whole, one) = (duration::show(compile_budget), duration::show(budget));
-            refused(&format!(
+            return Attempt::Refused(format!(
                 "it uses up its time: compiling it may take {whole} of processor time, and judging one request {one}; make it \
                  smaller, flatter, or let it loop less"
-            ))
-        } else {
-            let megabytes = memory >> 20;
-            refused(&format!(
-                "it ended the process that tried it, by more than {megabytes} MiB of memory or by its depth"
-            ))
+            ));
         }
+        if end.killed || late {
+            return Attempt::Lost("the process that tried it was ended from outside, or got no processor".to_owned());
+        }
+        let megabytes = memory >> 20;
+        Attempt::Refused(format!(
+            "it ended the process that tried it, by more than {megabytes} MiB of memory or by its depth"
+        ))
     }
+}
+
+/// How a check ended.
+enum Attempt {
+    Done(Box<Checked>, Process),
+    /// The set is to blame.
+    Refused(String),
+    /// Nobody knows.
+    Lost(String),
+}
+
+fn refused(why: &str, lost: bool) -> Checked {
+    Checked { report: child::not_compiled(why), lost, ..Checked::default() }
 }

@@ -24,7 +24,8 @@ const KILL: i32 = 9;
 /// A worker process and the line to it.
 #[derive(Debug)]
 pub(super) struct Process {
-    child: Child,
+    /// There until the end was waited for.
+    child: Option<Child>,
     notes: File,
     line: Line,
 }
@@ -57,7 +58,7 @@ impl Process {
             .stdout(notes.try_clone()?)
             .stderr(Stdio::null())
             .spawn()?;
-        Ok(Self { child, notes, line: Line::new(UnixStream::from_std(ours)?) })
+        Ok(Self { child: Some(child), notes, line: Line::new(UnixStream::from_std(ours)?) })
     }
 
     /// The line to it.
@@ -67,18 +68,29 @@ impl Process {
 
     /// Ends it, if it has not ended by itself, and says how it did.
     pub(super) async fn end(mut self) -> End {
-        // It has ended by itself, or there is nothing to wait for: who looks first learns how.
-        let ended = self.child.try_wait().is_ok_and(|status| status.is_some());
-        if !ended {
-            let _ = self.child.kill();
-        }
         let mut note = [0; 4];
+        let child = self.child.take();
+        let waited = tokio::task::spawn_blocking(move || {
+            let mut child = child?;
+            // One that has ended by itself keeps the status of that.
+            let _ = child.kill();
+            child.wait().ok()
+        });
+        let waited = waited.await.ok().flatten();
         let noted = self.notes.read_at(&mut note, 0).is_ok_and(|size| size == note.len());
         let set = u32::from_le_bytes(note).checked_sub(1).filter(|_| noted);
-        let waited = tokio::task::spawn_blocking(move || self.child.wait()).await.ok().and_then(Result::ok);
         let overran = waited.is_some_and(|status| status.code() == Some(watchdog::OVERRUN));
         let killed = waited.is_some_and(|status| status.signal() == Some(KILL));
         End { set, overran, killed }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        let _ = child.kill();
+        // It is gone in a moment; whoever drops it need not wait for that, and nobody else asks for its status.
+        std::thread::spawn(move || child.wait());
     }
 }
 

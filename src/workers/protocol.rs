@@ -70,6 +70,9 @@ pub struct Checked {
     pub tests: Option<Tests>,
     /// What it said about the samples, as far as there was time for them.
     pub outcomes: Outcomes,
+    /// Whether the report is about the machine and not about the set, which is to be checked again.
+    #[serde(default)]
+    pub lost: bool,
 }
 
 impl Check {

@@ -3,7 +3,7 @@
 //! What it does: starts a process, loads every set into it, hands it one request at a time, and finds out whom to blame when
 //! it dies. Invariant: a request whose worker died is judged again without the set that was running, and answered in any case.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use super::queue::Job;
 use super::{Inner, child};
 use crate::rego::lint::Report;
 use crate::rego::outcome::Failure;
+use crate::rego::problem::Problem;
 
 /// How long after its request's deadline a worker that says nothing is ended.
 const GRACE: Duration = Duration::from_secs(1);
@@ -49,6 +50,8 @@ enum Owed {
 
 /// Keeps a place filled for as long as the pool exists.
 pub(super) async fn keep(pool: Arc<Inner>, mut controls: mpsc::UnboundedReceiver<Control>) {
+    // Sets that ended a worker while it loaded them anew. They are missing here, which is their error, and nobody else's.
+    let mut skipped = BTreeSet::new();
     loop {
         let started = Instant::now();
         let process = match Process::start(&pool.options) {
@@ -59,11 +62,14 @@ pub(super) async fn keep(pool: Arc<Inner>, mut controls: mpsc::UnboundedReceiver
                 continue;
             }
         };
-        let mut worker = Worker { pool: &pool, owed: VecDeque::new(), served: 0, judging: 0, process };
-        let closed = worker.run(&mut controls).await;
-        let Worker { owed, served, process, .. } = worker;
-        let end = process.end().await;
-        settle(&pool, owed, end);
+        let owed = VecDeque::new();
+        let mut worker = Worker { pool: &pool, owed, served: 0, judging: 0, garbled: false, process };
+        let closed = worker.run(&mut controls, &skipped).await;
+        let Worker { owed, served, process, garbled, .. } = worker;
+        let mut end = process.end().await;
+        // Who was ended for an answer that cannot be read was not ended from outside.
+        end.killed &= !garbled;
+        settle(&pool, owed, end, &mut skipped);
         if closed {
             return;
         }
@@ -88,13 +94,15 @@ struct Worker<'p> {
     served: u64,
     /// How many of those that it owes an answer to are requests.
     judging: usize,
+    /// Whether it gave an answer that cannot be read.
+    garbled: bool,
 }
 
 impl Worker<'_> {
     /// Serves until the process ends or the pool does; says whether the pool did.
-    async fn run(&mut self, controls: &mut mpsc::UnboundedReceiver<Control>) -> bool {
+    async fn run(&mut self, controls: &mut mpsc::UnboundedReceiver<Control>, skipped: &BTreeSet<Id>) -> bool {
         let all = self.pool.units().clone();
-        for (id, unit) in all {
+        for (id, unit) in all.into_iter().filter(|(id, _)| !skipped.contains(id)) {
             self.owed.push_back(Owed::Load(id, None));
             if self.process.line().send(load_frame(id, &unit)).is_err() {
                 return false;
@@ -164,6 +172,7 @@ impl Worker<'_> {
             Some(Owed::Judgement(job)) => {
                 let Ok(outcomes) = protocol::answer::<Outcomes>(payload) else {
                     self.owed.push_front(Owed::Judgement(job));
+                    self.garbled = true;
                     return false;
                 };
                 self.served = self.served.saturating_add(1);
@@ -188,18 +197,21 @@ fn load_frame(id: Id, unit: &Arc<crate::rego::unit::Unit>) -> Bytes {
 }
 
 /// Answers whatever the dead worker owed.
-fn settle(pool: &Arc<Inner>, owed: VecDeque<Owed>, end: End) {
+fn settle(pool: &Arc<Inner>, owed: VecDeque<Owed>, end: End, skipped: &mut BTreeSet<Id>) {
     let failure = if end.overran { Failure::Budget } else { Failure::Died };
     let mut first = true;
     for owed in owed {
         match owed {
             Owed::Load(id, done) => {
-                // One that was killed from outside while it loaded says nothing of the set.
+                // One that was killed from outside while it loaded says nothing of the set, and neither does one that ended
+                // over something else: the next process loads all of them, and nobody is told that it failed.
                 if first && end.set == Some(id) && !end.killed {
-                    pool.give_up(id);
-                }
-                if let Some(done) = done {
-                    let _ = done.send(Err(child::not_compiled("it ended the process that compiles it")));
+                    if let Some(done) = done {
+                        pool.give_up(id);
+                        let _ = done.send(Err(child::not_compiled("it ended the process that compiles it")));
+                    } else {
+                        skipped.insert(id);
+                    }
                 }
             }
             Owed::Judgement(mut job) => {
@@ -210,11 +222,16 @@ fn settle(pool: &Arc<Inner>, owed: VecDeque<Owed>, end: End) {
                     _ if !first => {}
                     _ if patient => job.unexplained = job.unexplained.saturating_add(1),
                     Some(set) => job.blame(set, &failure),
-                    None => job.blame_all(&failure),
+                    None => job.blame_all(&unreadable()),
                 }
                 if job.open().is_empty() { job.finish(Vec::new()) } else { pool.queue.push_front(job) }
             }
         }
         first = false;
     }
+}
+
+/// The failure of a request that ended workers before any policy ran.
+fn unreadable() -> Failure {
+    Failure::Error(Problem::of_set("the request is more than policies can read"))
 }

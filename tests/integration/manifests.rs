@@ -244,7 +244,12 @@ fn the_pods_are_restricted_and_their_parts_fit() {
     let mounted = container["volumeMounts"][0]["mountPath"].as_str().unwrap();
     assert_eq!(
         texts(&container["args"]),
-        ["serve", &format!("--tls-cert={mounted}/tls.crt"), &format!("--tls-key={mounted}/tls.key")]
+        [
+            "serve",
+            &format!("--tls-cert={mounted}/tls.crt"),
+            &format!("--tls-key={mounted}/tls.key"),
+            "--rego-workers=2"
+        ]
     );
 
     let line = ["slicegate"].into_iter().chain(texts(&container["args"]));

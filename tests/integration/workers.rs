@@ -80,9 +80,13 @@ fn body(object: &Value) -> Vec<u8> {
 }
 
 async fn ask(workers: &Workers, sets: &[Arc<Installed>], object: &Value) -> Vec<Outcome> {
+    asked(workers, sets, object, Phase::Validate).await
+}
+
+async fn asked(workers: &Workers, sets: &[Arc<Installed>], object: &Value, phase: Phase) -> Vec<Outcome> {
     let deadline = Instant::now() + Duration::from_mins(1);
     let context = Context { namespace: "team".to_owned(), ..Context::default() };
-    let (phase, body) = (Phase::Validate, body(object).into());
+    let body = body(object).into();
     workers.evaluate(Question { phase, sets, context: &context, body, deadline }).await
 }
 
@@ -218,4 +222,45 @@ fn children() -> Vec<rustix::process::Pid> {
             && std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(worker)
     };
     ids.filter(mine).filter_map(rustix::process::Pid::from_raw).collect()
+}
+
+#[test]
+fn a_patch_that_nobody_could_apply_is_its_own_policys_error() {
+    let runtime = runtime();
+    runtime.block_on(async {
+        let workers = pool(1);
+        let deep = r#"package deep
+
+patch contains {"op": "add", "path": "/spec/x", "value": json.unmarshal(input.request.object.text)}
+"#;
+        let large = r#"package large
+
+patch contains {"op": "add", "path": "/metadata/annotations/x", "value": concat("", [s | some _ in numbers.range(1, 9000); s := "0123456789"])}
+"#;
+        let healthy = r#"package healthy
+
+patch contains {"op": "add", "path": "/metadata/labels/x", "value": "y"}
+"#;
+        let units = [("a", healthy), ("deep", deep), ("large", large), ("z", healthy)];
+        let sets = install(&workers, units.iter().map(|(name, module)| unit(name, module)).collect()).await;
+        let object = json!({"text": format!("{}1{}", "[".repeat(120), "]".repeat(120))});
+        let outcomes = asked(&workers, &sets, &object, Phase::Mutate).await;
+        let of = |place: usize| (outcomes[place].patch.len(), outcomes[place].error.is_some());
+        assert_eq!([of(0), of(1), of(2), of(3)], [(1, false), (0, true), (0, true), (1, false)], "{outcomes:?}");
+    });
+}
+
+#[test]
+fn a_large_request_is_read_before_policies_pay_for_it() {
+    let runtime = runtime();
+    runtime.block_on(async {
+        let workers = pool(1);
+        let sets = install(&workers, vec![unit("a", HEALTHY)]).await;
+        let mut object = blocked();
+        object["data"] =
+            (0..60_000).map(|number| json!({"name": format!("n{number}"), "values": [number, "text"]})).collect();
+        assert!(body(&object).len() > 2 << 20);
+        let outcomes = ask(&workers, &sets, &object).await;
+        assert!(refuses(&outcomes[0]), "{:?}", outcomes[0].error);
+    });
 }
