@@ -21,10 +21,12 @@ mod pairs;
 
 mod agreement;
 mod configuration;
+mod direct;
 mod existing;
 mod guard;
 mod kinds;
 mod leading;
+mod live;
 mod opa;
 mod oracle;
 mod outage;

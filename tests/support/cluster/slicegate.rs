@@ -100,6 +100,11 @@ impl Slicegate {
         Ok(())
     }
 
+    /// The port where reviews are answered.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The text of an admin page, and its status.
     pub(crate) fn admin(&self, path: &str) -> Result<(u16, String)> {
         get(self.admin, path)
