@@ -24,6 +24,7 @@ mod configuration;
 mod direct;
 mod existing;
 mod guard;
+mod hostile;
 mod kinds;
 mod leading;
 mod live;
