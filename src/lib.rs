@@ -13,18 +13,21 @@
 //! - [`workload`]: one normal form for every kind that carries Pod templates: where they stand, what they demand, declare and
 //!   where they may run.
 //! - [`facts`]: what is known of the cluster; [`config`]: what the platform team says.
-//! - [`policy`]: the rules, one file each, what existed before, exemptions, mutation.
+//! - [`policy`]: the rules, one file each, what existed before, exemptions, mutation, what policy sets said and add.
+//! - [`rego`]: policy sets: what an author wrote, what is wrong with it, the engine, what its rules say, its tests.
 //!
 //! The shell does the rest:
 //!
 //! - [`server`]: TLS, limits, routes, the admin port, what all parts share; [`metrics`], [`logging`], [`shutdown`].
+//! - [`policies`]: which sets are in force, and how they change; [`workers`]: the processes that evaluate them.
 //! - [`feed`]: the interface by which a watch hands on what it learned; [`cluster`] and [`files`] are the two watches.
 //! - [`args`], [`duration`] and [`command`]: the command line.
 //!
 //! # Invariants
 //!
 //! - The pure core names nothing of the shell: no runtime, client, file, clock or log. The shell may use all of the core.
-//! - One request sees one policy and one state of facts.
+//! - One request sees one configuration, one state of the policy sets and one of facts.
+//! - A policy set can add to a verdict and take nothing away; its errors, and the end of the process that runs it, are its own.
 //! - No panic is reachable from input; what cannot be judged is refused with its uid.
 //! - What a rule says about an object does not depend on the order of its keys.
 //!
