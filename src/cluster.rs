@@ -1,9 +1,8 @@
 //! The cluster that slicegate guards: credentials, watches, and the one read while a request waits.
 //!
 //! What it does: finds the API server, keeps Namespaces, Nodes, PriorityClasses, policies and the configuration watched for
-//! as long as the process runs, and hands all of it to a [`Sink`]. Of the replicas the
-//! one that leads also writes what is in force. What it does not: decide. Invariant: losing the API server changes nothing that
-//! is known.
+//! as long as the process runs, and hands all of it to a [`Sink`]. Of the replicas the one that leads also writes what is in
+//! force. What it does not: decide. Invariant: losing the API server changes nothing that is known.
 
 use std::fmt;
 use std::path::PathBuf;
