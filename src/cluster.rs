@@ -17,6 +17,7 @@ use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Config};
 use thiserror::Error;
 use tokio::sync::watch as watch_channel;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -186,7 +187,7 @@ impl Cluster {
 
     /// What was in force before, as soon as the API server says so. Nothing that follows from it could be learned sooner.
     async fn remembered(&self, sink: &Arc<dyn Sink>) -> LastGood {
-        let mut told = None;
+        let (mut told, mut refused) = (None, None::<Instant>);
         loop {
             let problem = match self.last_good().await {
                 Ok(found) => {
@@ -195,11 +196,18 @@ impl Cluster {
                     }
                     return found;
                 }
-                Err(error) if error.is_refusal() => {
+                // An API server that starts refuses everybody until it has read who may do what.
+                Err(error) if error.is_refusal() && refused.get_or_insert_with(Instant::now).elapsed() > REFUSED => {
                     warn!(problem = %error, "Nothing is known of the last good policies and configuration");
+                    if told.is_some() {
+                        sink.source_problem(Watched::Policies, None);
+                    }
                     return LastGood::default();
                 }
-                Err(error) => error.to_string(),
+                Err(error) => {
+                    refused = refused.filter(|_| error.is_refusal());
+                    error.to_string()
+                }
             };
             if told.as_ref() != Some(&problem) {
                 warn!(problem, "Waiting for the last good policies and configuration");
@@ -237,6 +245,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// The pause between two attempts to read the last good forms.
 const AGAIN: Duration = Duration::from_secs(2);
+
+/// How long a refusal is taken for that of an API server which does not know the roles yet.
+const REFUSED: Duration = Duration::from_secs(10);
 
 /// The credentials, and the namespace of the service account where they are one's.
 async fn credentials(kubeconfig: Option<PathBuf>) -> Result<(Config, Option<String>), ConnectError> {
