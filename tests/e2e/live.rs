@@ -252,7 +252,7 @@ fn a_replica_that_starts_without_the_api_server_lets_nothing_through_until_it_kn
     cluster.start_apiserver()?;
     for slicegate in &replicas {
         let mut replica = Direct::to(slicegate, &cluster)?;
-        let mut knows = |ready: bool| -> Result<()> {
+        let mut look = |ready: bool| -> Result<()> {
             let verdict = replica.ask(&refused, 1)?;
             let knows = verdict.message.contains("good one.");
             let waits = !ready && verdict.message.contains("not read yet");
@@ -262,8 +262,8 @@ fn a_replica_that_starts_without_the_api_server_lets_nothing_through_until_it_kn
         wait(SOON, "the replica to be ready", || {
             let ready = slicegate.admin("/readyz").is_ok_and(|(status, _)| status == 200);
             // An error is an answer too: it ends the wait.
-            let known = knows(ready);
-            (ready || known.is_err()).then_some(known)
+            let looked = look(ready);
+            (ready || looked.is_err()).then_some(looked)
         })??;
         ensure!(replica.ask(&fine, 10)?.allowed, "what no policy refuses is let through");
     }
