@@ -60,12 +60,19 @@ fn policy(name: &str, match_: &str, module: &str) -> Value {
     }})
 }
 
-/// Policies that cannot be loaded.
-fn by_text() -> [(&'static str, String); 3] {
+/// Policies that cannot be loaded, and one that is only long.
+fn by_text() -> [(&'static str, String); 4] {
     [
         ("recursion", "package p\n\nf(x) := f(x + 1)\n\ndeny contains \"x\" if f(1)\n".to_owned()),
         ("nested", format!("package p\n\nx := {}1{}\n\ndeny contains \"x\" if x\n", "[".repeat(26), "]".repeat(26))),
         ("deep", format!("package p\n\nx := {}1{}\n\ndeny contains \"x\" if x\n", "(".repeat(900), ")".repeat(900))),
+        (
+            "long",
+            format!(
+                "package p\n\n{}deny contains \"x\" if input.never\n",
+                format!("# {}\n", "x".repeat(97)).repeat(9_000)
+            ),
+        ),
     ]
 }
 
@@ -167,7 +174,7 @@ fn hostile_policies_fail_no_healthy_request() -> Result<()> {
             for (name, module) in by_text() {
                 create(&policy(name, "namespaces: [hostile-*]", &module))?;
             }
-            wait(SOON, "all to be judged", || reports(&slicegate).ok().filter(|reports| reports.len() == all + 3))
+            wait(SOON, "all to be judged", || reports(&slicegate).ok().filter(|reports| reports.len() == all + 4))
         })();
         let harmed = harmful.join().expect("no panic");
         over.store(true, Ordering::Relaxed);

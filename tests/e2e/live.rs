@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Options, Slicegate, shipped, wait};
+use crate::cluster::{Cluster, Options, Slicegate, wait};
 use crate::direct::{Direct, review};
 use crate::workloads::pod;
 
@@ -16,6 +16,7 @@ const SOON: Duration = Duration::from_mins(1);
 /// What no edit takes that is not stuck.
 const STUCK: Duration = Duration::from_secs(10);
 const MAPS: &str = "/api/v1/namespaces/slicegate-system/configmaps";
+const SECRETS: &str = "/api/v1/namespaces/slicegate-system/secrets";
 const EDITS: usize = 50;
 
 /// Refuses Pods of the team `blocked` with this message.
@@ -233,8 +234,18 @@ fn each_verdict_under_edits_deletions_and_relists_is_that_of_a_state_in_force() 
 #[test]
 fn a_replica_that_starts_without_the_api_server_lets_nothing_through_until_it_knows_its_policies() -> Result<()> {
     let cluster = start()?;
-    cluster.apply_path(&shipped("slicegate.yaml"))?;
+    let slicegate = Slicegate::start(&cluster)?;
     cluster.apply(&policy("good", &rules("good one.")))?;
+    cluster.apply(&policy("kept", &rules("kept one.")))?;
+    for name in ["good", "kept"] {
+        wait(SOON, "what is kept", || {
+            let kept = cluster.api("GET", &format!("{SECRETS}/slicegate-last-good-{name}"), None).ok()?;
+            (kept.status == 200).then_some(())
+        })?;
+    }
+    cluster.apply(&policy("kept", "package live\n\ndeny contains \"x\" if {\n"))?;
+    wait(SOON, "the bad edit", || reported(&slicegate, "kept").filter(|(state, _)| state == "LastGood"))?;
+    drop(slicegate);
 
     cluster.stop_apiserver();
     let replicas = [Slicegate::launch(&cluster)?, Slicegate::launch(&cluster)?];
@@ -254,7 +265,7 @@ fn a_replica_that_starts_without_the_api_server_lets_nothing_through_until_it_kn
         let mut replica = Direct::to(slicegate, &cluster)?;
         let mut look = |ready: bool| -> Result<()> {
             let verdict = replica.ask(&refused, 1)?;
-            let knows = verdict.message.contains("good one.");
+            let knows = verdict.message.contains("good one.") && verdict.message.contains("kept one.");
             let waits = !ready && verdict.message.contains("not read yet");
             ensure!(!verdict.allowed && (knows || waits), "ready: {ready}, {verdict:?}");
             Ok(())
@@ -266,6 +277,7 @@ fn a_replica_that_starts_without_the_api_server_lets_nothing_through_until_it_kn
             (ready || looked.is_err()).then_some(looked)
         })??;
         ensure!(replica.ask(&fine, 10)?.allowed, "what no policy refuses is let through");
+        ensure!(reported(slicegate, "kept").is_some_and(|(state, _)| state == "LastGood"), "the bad edit is told");
     }
     Ok(())
 }

@@ -146,6 +146,32 @@ fn a_policy_that_ends_its_worker_is_cut_off_and_says_so() {
 }
 
 #[test]
+fn a_set_that_is_loaded_while_another_ends_workers_is_loaded() {
+    let runtime = runtime();
+    runtime.block_on(async {
+        let workers = pool(1);
+        let hostile = install(&workers, vec![unit("hostile", &format!("package hostile\n\n{}\n", HOSTILE[0].1))]).await;
+        let (asking, sets) = (workers.clone(), hostile.clone());
+        let harm = tokio::spawn(async move {
+            for number in 0..40 {
+                // The breaker of one namespace is none of another's.
+                let context = Context { namespace: format!("team-{number}"), ..Context::default() };
+                let (phase, body) = (Phase::Validate, body(&json!({"n": "1000000000"})).into());
+                let deadline = Instant::now() + Duration::from_mins(1);
+                let question = Question { phase, sets: &sets, context: &context, body, deadline };
+                let outcomes = asking.evaluate(question).await;
+                assert!(outcomes[0].error.as_ref().is_some_and(Failure::is_costly), "{outcomes:?}");
+            }
+        });
+        while !harm.is_finished() {
+            let sets = install(&workers, vec![unit("healthy", HEALTHY)]).await;
+            assert!(refuses(&ask(&workers, &sets, &blocked()).await[0]));
+        }
+        harm.await.unwrap();
+    });
+}
+
+#[test]
 fn what_cannot_be_compiled_in_time_or_memory_is_a_report() {
     let runtime = runtime();
     runtime.block_on(async {
