@@ -75,8 +75,8 @@ pub fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         // The watchdog never ends by itself; nobody is there any more to tell why the work did.
         std::process::exit(i32::from(ended.is_err()));
     });
-    let work = work.context("cannot start the thread that runs policies")?;
-    watchdog.watch(work.thread());
+    work.context("cannot start the thread that runs policies")?;
+    watchdog.watch();
     Ok(ExitCode::SUCCESS)
 }
 

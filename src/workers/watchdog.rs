@@ -54,7 +54,7 @@ impl Watchdog {
     }
 
     /// Watches for as long as the other thread lives, which ends the process.
-    pub(super) fn watch(&self, _of: &Thread) {
+    pub(super) fn watch(&self) {
         let _ = self.watcher.set(std::thread::current());
         let mut idle = 0_u32;
         loop {
