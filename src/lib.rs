@@ -9,6 +9,7 @@
 //! The pure core decides from its arguments alone:
 //!
 //! - [`json`]: JSON text as an exact tree; [`quantity`]: Kubernetes quantities, exactly; `names`: what is a name.
+//! - [`manifest`]: text of manifests to the objects that kubectl would send, and back to the place in the text.
 //! - [`review`]: bytes to a request; a decision to bytes, its patch tried before it is sent.
 //! - [`workload`]: one normal form for every kind that carries Pod templates: where they stand, what they demand, declare and
 //!   where they may run.
@@ -43,6 +44,7 @@ pub mod feed;
 pub mod files;
 pub mod json;
 pub mod logging;
+pub mod manifest;
 pub mod metrics;
 mod names;
 pub mod policies;

@@ -20,7 +20,6 @@ mod names;
 mod nodes;
 mod pools;
 mod rules;
-mod syntax;
 #[cfg(test)]
 mod tests;
 mod tree;

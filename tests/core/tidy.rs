@@ -30,7 +30,8 @@ fn shown(path: &Path) -> String {
 }
 
 /// The modules of the pure core, each a file and perhaps a folder.
-const PURE: [&str; 9] = ["json", "names", "quantity", "workload", "facts", "config", "policy", "rego", "review"];
+const PURE: [&str; 10] =
+    ["json", "manifest", "names", "quantity", "workload", "facts", "config", "policy", "rego", "review"];
 
 /// The modules of the shell, which it must not name either.
 const SHELL: [&str; 11] =

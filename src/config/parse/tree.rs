@@ -10,8 +10,8 @@ use std::rc::Rc;
 use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 
 use super::log::{Log, Place};
-use super::syntax;
 use super::words::shown;
+use crate::manifest::syntax;
 
 /// The longest text, in bytes: what fits into a `ConfigMap`.
 const LONGEST: usize = 1 << 20;
@@ -89,8 +89,8 @@ pub(super) fn read(text: &str, log: &Log) -> Option<Rc<Node>> {
         let (event, span) = match event {
             Ok(event) => event,
             Err(error) => {
-                let (place, message) = syntax::explain(text, &error);
-                log.add(place, message);
+                let ((line, column), message) = syntax::explain(text, &error);
+                log.add(Place { line, column }, message);
                 builder.abandon();
                 return None;
             }

@@ -2,13 +2,14 @@
 
 use granit_parser::{ErrorKind, ScanError};
 
-use super::log::Place;
+/// A line and a column, both from 1.
+pub type Place = (usize, usize);
 
 /// The place and the message of a parser's error.
-pub(super) fn explain(text: &str, error: &ScanError) -> (Place, String) {
+pub fn explain(text: &str, error: &ScanError) -> (Place, String) {
     let marker = error.marker();
-    let place = Place { line: marker.line().max(1), column: marker.col().saturating_add(1) };
-    if let Some(place) = tab_in_indentation(text, place.line) {
+    let place = (marker.line().max(1), marker.col().saturating_add(1));
+    if let Some(place) = tab_in_indentation(text, place.0) {
         return (place, "a tab in the indentation; YAML indents with spaces only".to_owned());
     }
     let help = match error.kind() {
@@ -31,7 +32,7 @@ pub(super) fn explain(text: &str, error: &ScanError) -> (Place, String) {
 /// A tab among the blanks that begin the line or the one behind it, where a text that goes on would be noticed.
 fn tab_in_indentation(text: &str, line: usize) -> Option<Place> {
     let mut lines = text.lines().enumerate().skip(line.saturating_sub(1)).take(2);
-    lines.find_map(|(place, line)| Some(Place { line: place.saturating_add(1), column: leading_tab(line)? }))
+    lines.find_map(|(place, line)| Some((place.saturating_add(1), leading_tab(line)?)))
 }
 
 /// The column of a tab among the blanks that begin a line.

@@ -1,0 +1,141 @@
+//! The objects of a document, lists taken apart.
+//!
+//! Invariant: every object has a kind and an apiVersion; a document that has none is a mistake and not passed over.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::documents::{Document, Form};
+use super::{Mistake, json, tree};
+
+/// How deep lists may stand in lists.
+const DEEPEST: usize = 8;
+
+/// One object of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Where it stands in the document: empty, or such as `items[3]`.
+    pub path: String,
+    /// The object, as JSON.
+    pub json: String,
+    /// Its API group and version, such as `apps/v1`.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; empty where it names none.
+    pub namespace: String,
+    /// Its name; empty where it names none.
+    pub name: String,
+    /// The beginning of the name that is to be made; empty where it names none.
+    pub generate_name: String,
+}
+
+/// What is read of every object, however wrong the rest of it is.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'j> {
+    #[serde(default)]
+    api_version: Value,
+    #[serde(default)]
+    kind: Value,
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(borrow, default)]
+    items: Option<&'j RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(from = "Value")]
+struct Metadata {
+    namespace: String,
+    name: String,
+    generate_name: String,
+}
+
+impl From<Value> for Metadata {
+    fn from(value: Value) -> Self {
+        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self { namespace: text("namespace"), name: text("name"), generate_name: text("generateName") }
+    }
+}
+
+/// What the items of a list need not repeat.
+#[derive(Clone, Copy)]
+struct Inherited<'i> {
+    api_version: &'i str,
+    kind: &'i str,
+}
+
+/// The objects of a document, in their order.
+///
+/// # Errors
+/// The document cannot be read, or is no object.
+pub fn objects(document: &Document<'_>) -> Result<Vec<Object>, Mistake> {
+    let json = match document.form {
+        Form::Json => Cow::Borrowed(document.text),
+        Form::Yaml => {
+            let written = tree::read(document.text).and_then(|tree| json::write(&tree));
+            Cow::Owned(written.map_err(|mistake| document.absolute(mistake))?)
+        }
+    };
+    let mut found = Vec::new();
+    if json.trim() != "null" {
+        take(&json, String::new(), None, 0, &mut found).map_err(|message| document.mistake(message))?;
+    }
+    Ok(found)
+}
+
+fn take(
+    json: &str,
+    path: String,
+    inherited: Option<Inherited<'_>>,
+    depth: usize,
+    found: &mut Vec<Object>,
+) -> Result<(), String> {
+    let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    if !json.trim_start().starts_with('{') {
+        return Err(format!("{place}no Kubernetes object; it is a mapping that begins with apiVersion and kind"));
+    }
+    let head: Head<'_> = serde_json::from_str(json).map_err(|error| format!("{place}{error}"))?;
+    let inherit = |own: &Value, inherited: Option<&str>, name: &str| match (own.as_str(), inherited) {
+        (Some(own), _) if !own.is_empty() => Ok(own.to_owned()),
+        (None, Some(inherited)) if own.is_null() => Ok(inherited.to_owned()),
+        _ => Err(format!("{place}{name} is missing or not a text")),
+    };
+    let api_version = inherit(&head.api_version, inherited.map(|inherited| inherited.api_version), "apiVersion")?;
+    let kind = inherit(&head.kind, inherited.map(|inherited| inherited.kind), "kind")?;
+    let (Some(of_list), Some(items)) = (kind.strip_suffix("List"), head.items) else {
+        let Metadata { namespace, name, generate_name } = head.metadata;
+        found.push(Object { path, json: json.to_owned(), api_version, kind, namespace, name, generate_name });
+        return Ok(());
+    };
+    if depth >= DEEPEST {
+        return Err(format!("{place}more than {DEEPEST} lists within each other"));
+    }
+    let items: Option<Vec<&RawValue>> =
+        serde_json::from_str(items.get()).map_err(|_| format!("{place}items is not a list"))?;
+    let inherited = Inherited { api_version: &api_version, kind: of_list };
+    let inherited = (!of_list.is_empty()).then_some(inherited);
+    let before = if path.is_empty() { String::new() } else { format!("{path}.") };
+    for (number, item) in items.unwrap_or_default().into_iter().enumerate() {
+        take(item.get(), format!("{before}items[{number}]"), inherited, depth.saturating_add(1), found)?;
+    }
+    Ok(())
+}
+
+impl Document<'_> {
+    /// A mistake of the document as a whole.
+    pub(super) fn mistake(&self, message: String) -> Mistake {
+        let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
+        let above = self.text.lines().take_while(blank).count();
+        Mistake { line: self.line.saturating_add(above), column: 1, message }
+    }
+
+    /// A mistake whose place is within the document.
+    pub(super) fn absolute(&self, mistake: Mistake) -> Mistake {
+        Mistake { line: mistake.line.saturating_add(self.line).saturating_sub(1), ..mistake }
+    }
+}
