@@ -133,7 +133,7 @@ impl fmt::Display for Rule {
 }
 
 /// One rule's complaint about one place of the object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// The rule.
     pub rule: Rule,
@@ -149,10 +149,29 @@ pub struct Finding {
     pub message: String,
     /// What to do about it, likewise.
     pub fix: String,
+    /// The one right repair, where there is exactly one: additions that take the place of what is there.
+    pub repair: Vec<Change>,
     /// What makes it the same finding in the old object: template, container and value, but no spelling.
     pub identity: String,
     /// Why it does not refuse, where it would by itself.
     pub spared: Option<Spared>,
+}
+
+/// What the user should know beside the findings.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Note {
+    /// The field that it is about; empty where it is about none.
+    pub field: String,
+    /// A sentence that names the field as well.
+    pub text: String,
+    /// The one right repair, where there is exactly one.
+    pub repair: Vec<Change>,
+}
+
+impl From<String> for Note {
+    fn from(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
 }
 
 /// Why a finding that would refuse does not.
@@ -184,7 +203,7 @@ pub struct Decision {
     /// All findings, those of the worst action first, then in the order of the rules and of the object.
     pub findings: Vec<Finding>,
     /// What the user should know beside the findings.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// Changes to the object; filled by the mutating call only.
     pub changes: Vec<Change>,
     /// Why the request is refused whatever the findings: the deadline came before the verdict was whole.

@@ -76,9 +76,9 @@ fn settle(
         Some(spared) if action == Action::Deny => (Action::Warn, Some(spared)),
         _ => (action, None),
     };
-    let Draft { rule, field, found, wanted, message, fix, about: _ } = draft;
+    let Draft { rule, field, found, wanted, message, fix, repair, about: _ } = draft;
     let rule = Rule::BuiltIn(rule);
-    Finding { rule, action, field, found, wanted, message, fix, identity, spared }
+    Finding { rule, action, field, found, wanted, message, fix, repair, identity, spared }
 }
 
 fn identity(judged: &Judged<'_>, draft: &Draft) -> String {

@@ -78,7 +78,8 @@ fn of_daemon_set(scene: &Scene<'_>) -> bool {
             .any(|owner| owner.text("kind") == Some("DaemonSet") && owner.get("controller") == Some(&Json::Bool(true)))
 }
 
-fn tolerations(spec: &Placed<'_>, pool: &Pool, changes: &mut Vec<Change>, fields: &mut Vec<String>) {
+/// What gives a PodSpec the pool's tolerations.
+pub(super) fn tolerations(spec: &Placed<'_>, pool: &Pool, changes: &mut Vec<Change>, fields: &mut Vec<String>) {
     let path = spec.path.key("tolerations");
     let missing = missing_tolerations(spec, pool);
     fields.extend(missing.iter().map(|toleration| format!("{path}[{}]", shown(toleration))));
@@ -94,7 +95,8 @@ fn tolerations(spec: &Placed<'_>, pool: &Pool, changes: &mut Vec<Change>, fields
     }
 }
 
-fn node_selector(spec: &Placed<'_>, pool: &Pool, changes: &mut Vec<Change>, fields: &mut Vec<String>) {
+/// What gives a PodSpec the pool's node labels.
+pub(super) fn node_selector(spec: &Placed<'_>, pool: &Pool, changes: &mut Vec<Change>, fields: &mut Vec<String>) {
     let path = spec.path.key("nodeSelector");
     let present = spec.value.get("nodeSelector");
     let missing = pool.node_selector.iter().filter(|(key, _)| present.is_none_or(|present| present.get(key).is_none()));

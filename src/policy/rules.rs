@@ -3,7 +3,7 @@
 //! What it does: asks each rule about a template and gathers its drafts of findings. Invariant: a rule says what it
 //! complains of and nothing of what follows; actions, exemptions and the treatment of what exists come after.
 
-use crate::policy::decision::RuleId;
+use crate::policy::decision::{Change, RuleId};
 use crate::policy::judge::{Judged, Scene};
 
 mod checkpoint_required;
@@ -17,7 +17,7 @@ mod quantity_valid;
 mod share_limit;
 
 /// A finding before anyone decided what it leads to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Draft {
     pub(crate) rule: RuleId,
     pub(crate) field: String,
@@ -25,6 +25,8 @@ pub(crate) struct Draft {
     pub(crate) wanted: Option<String>,
     pub(crate) message: String,
     pub(crate) fix: String,
+    /// The one right repair, where there is exactly one.
+    pub(crate) repair: Vec<Change>,
     /// The value without its spelling, and the container, for the identity.
     pub(crate) about: String,
 }

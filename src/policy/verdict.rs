@@ -60,7 +60,8 @@ impl Verdict {
         match phase {
             Phase::Validate => findings.push(self.finding(scene, &complaint, action, now)),
             Phase::Mutate => {
-                decision.notes.push(format!("nothing of policy {} was added: it {}", self.set, failure.explain()));
+                let note = format!("nothing of policy {} was added: it {}", self.set, failure.explain());
+                decision.notes.push(note.into());
             }
         }
     }
@@ -79,6 +80,17 @@ impl Verdict {
         let identity = format!("{rule} {} {}", complaint.path, complaint.message);
         let (field, message, fix) = (complaint.path.clone(), complaint.message.clone(), complaint.fix.clone());
         let rule = Rule::Policy(rule.into());
-        Finding { rule, action, field, found: String::new(), wanted: None, message, fix, identity, spared }
+        Finding {
+            rule,
+            action,
+            field,
+            found: String::new(),
+            wanted: None,
+            message,
+            fix,
+            repair: Vec::new(),
+            identity,
+            spared,
+        }
     }
 }

@@ -25,7 +25,11 @@ pub(super) fn encode(object: &Json<'_>, changes: &[Change]) -> Result<Option<Str
     Ok(Some(STANDARD.encode(bytes)))
 }
 
-fn patch(changes: &[Change]) -> Result<Patch, String> {
+/// Changes as a JSON patch.
+///
+/// # Errors
+/// Says which of them names no place.
+pub(super) fn patch(changes: &[Change]) -> Result<Patch, String> {
     let operation = |change: &Change| {
         let path = PointerBuf::parse(change.pointer.as_str()).map_err(|error| error.to_string())?;
         Ok(PatchOperation::Add(AddOperation { path, value: change.value.clone() }))

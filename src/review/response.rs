@@ -14,6 +14,12 @@ use crate::review::{patch, text};
 /// The most causes that a refusal lists for machines.
 pub(super) const MAX_CAUSES: usize = 64;
 
+/// The reason of a cause that carries the repair of the one before it, as a JSON patch.
+pub const REPAIR: &str = "slicegate.io/repair";
+
+/// The longest repair that is told, in bytes.
+const LONGEST_REPAIR: usize = 1024;
+
 /// An answer, ready to be sent with status 200.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded {
@@ -165,10 +171,12 @@ pub(super) fn status<'a>(message: String) -> Status<'a> {
 fn refusal<'a>(request: &'a Request<'_>, decision: &Decision) -> Status<'a> {
     let refused = decision.refusal.iter().cloned();
     let lines: Vec<String> = refused.chain(decision.of(Action::Deny).map(line)).collect();
-    let causes = decision.of(Action::Deny).take(MAX_CAUSES).map(|finding| Cause {
-        reason: finding.rule.to_string(),
-        message: text::item(&said(finding)),
-        field: text::item(&finding.field),
+    let causes = decision.of(Action::Deny).take(MAX_CAUSES).flat_map(|finding| {
+        let field = text::item(&finding.field);
+        let fault =
+            Cause { reason: finding.rule.to_string(), message: text::item(&said(finding)), field: field.clone() };
+        let repair = repair(finding).map(|message| Cause { reason: REPAIR.to_owned(), message, field });
+        std::iter::once(fault).chain(repair)
     });
     let details = Details {
         name: text::item(&request.shown_name()),
@@ -179,6 +187,12 @@ fn refusal<'a>(request: &'a Request<'_>, decision: &Decision) -> Status<'a> {
     Status { details: Some(details), ..status(text::lines(&lines, &decision.subject)) }
 }
 
+/// The repair as a JSON patch of RFC 6902 on the object of the request, where there is exactly one right one.
+fn repair(finding: &Finding) -> Option<String> {
+    let patch = patch::patch(&finding.repair).ok().filter(|patch| !patch.0.is_empty())?;
+    serde_json::to_string(&patch).ok().filter(|text| text.len() <= LONGEST_REPAIR)
+}
+
 fn warnings(decision: &Decision) -> Vec<String> {
     let findings = decision.of(Action::Warn).flat_map(|finding| {
         let whole = line(finding);
@@ -187,7 +201,7 @@ fn warnings(decision: &Decision) -> Vec<String> {
             .then(|| format!("[{}] {}", finding.rule, finding.fix));
         std::iter::once(whole).chain(remedy)
     });
-    text::warnings(findings.chain(decision.notes.iter().cloned()))
+    text::warnings(findings.chain(decision.notes.iter().map(|note| note.text.clone())))
 }
 
 /// What the audit log keeps: the policy sets that were asked, every rule that found something with what it led to, and why one was exempted.

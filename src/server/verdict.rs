@@ -18,7 +18,7 @@ use crate::config::OnDeadline;
 use crate::facts::{Event, Facts, Labels};
 use crate::json;
 use crate::policies::Active;
-use crate::policy::decision::{Action, Decision};
+use crate::policy::decision::{Action, Decision, Note};
 use crate::policy::patches::Patched;
 use crate::policy::{Examined, Phase, Verdict};
 use crate::rego::outcome::{Failure, Outcome};
@@ -181,7 +181,7 @@ impl Case<'_> {
         let restless = restless.into_iter().map(|set| {
             format!("policy {set}: its patch was left out, since it changes its own result when it runs again")
         });
-        decision.notes.extend(patched.notes.into_iter().chain(restless));
+        decision.notes.extend(patched.notes.into_iter().chain(restless).map(Note::from));
         Some(decision)
     }
 
@@ -227,11 +227,12 @@ impl Case<'_> {
                 for finding in &mut decision.findings {
                     finding.action = finding.action.min(Action::Warn);
                 }
-                decision.notes.push(format!("let through without the whole verdict, as onDeadline says: {reason}"));
+                let note = format!("let through without the whole verdict, as onDeadline says: {reason}");
+                decision.notes.push(note.into());
             }
             (Phase::Mutate, _) => {
                 decision.changes.clear();
-                decision.notes.push(format!("nothing was added: {reason}"));
+                decision.notes.push(format!("nothing was added: {reason}").into());
             }
         }
     }

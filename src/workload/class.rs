@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::facts::{Facts, Labels};
 use crate::json::Json;
 use crate::workload::demand::spelling;
+use crate::workload::path::Path;
 use crate::workload::{Placed, Template};
 
 /// The words for latency.
@@ -37,8 +38,8 @@ pub struct Unknown {
     pub found: String,
     /// Whether it is a string, as a label's value has to be.
     pub is_text: bool,
-    /// Whether it stands in the object, and not on its Namespace.
-    pub in_object: bool,
+    /// Where it stands in the object, as a JSON pointer; nothing where it stands on its Namespace.
+    pub pointer: Option<String>,
     /// The words that are allowed.
     pub words: &'static [&'static str],
 }
@@ -104,7 +105,9 @@ impl Reader<'_, '_> {
         class: &mut Class,
     ) -> Option<Declared> {
         let inner = self.template.labels.iter().rev().find_map(|labels| found(labels, key));
-        let mut understand = |value: &Json<'_>, source: String| understand(key, words, value, (source, true), class);
+        let mut understand = |value: &Json<'_>, source: Path<'_>| {
+            understand(key, words, value, (source.to_string(), Some(source.pointer())), class)
+        };
         let inner = inner.map(|(value, source)| understand(value, source));
         let outer = self.outer(key).map(|(value, source)| understand(value, source));
         let outer = outer.flatten();
@@ -126,16 +129,20 @@ impl Reader<'_, '_> {
     }
 
     /// The label of the object itself, where its Pods do not carry it anyway.
-    fn outer(&self, key: &str) -> Option<(&Json<'_>, String)> {
+    fn outer<'k>(&self, key: &'k str) -> Option<(&Json<'_>, Path<'k>)> {
         let labels = self.object.at(&["metadata", "labels"])?;
         let carried = self.template.labels.iter().any(|carried| std::ptr::eq(carried.value, labels));
         let value = labels.get(key).filter(|_| !carried)?;
-        Some((value, format!("metadata.labels[{key}]")))
+        Some((value, Path::root().key("metadata").key("labels").key(key)))
     }
 
     fn annotated(&self, key: &str) -> Option<String> {
-        let source =
-            self.template.annotations.iter().find_map(|annotations| found(annotations, key)).map(|(_, source)| source);
+        let source = self
+            .template
+            .annotations
+            .iter()
+            .find_map(|annotations| found(annotations, key))
+            .map(|(_, source)| source.to_string());
         let outer =
             || self.object.at(&["metadata", "annotations", key]).map(|_| format!("metadata.annotations[{key}]"));
         source.or_else(outer).map(|source| format!("{source} is an annotation, and only labels declare"))
@@ -145,24 +152,24 @@ impl Reader<'_, '_> {
         let (namespace, labels) = self.namespace?;
         let value = labels.get(key)?;
         let source = format!("label {key} of Namespace {namespace}");
-        understand(key, words, &Json::String(value.as_str().into()), (source, false), class)
+        understand(key, words, &Json::String(value.as_str().into()), (source, None), class)
     }
 }
 
-fn found<'r>(labels: &Placed<'r>, key: &str) -> Option<(&'r Json<'r>, String)> {
-    labels.value.get(key).map(|value| (value, format!("{}[{key}]", labels.path)))
+fn found<'r: 'k, 'k>(labels: &Placed<'r>, key: &'k str) -> Option<(&'r Json<'r>, Path<'k>)> {
+    labels.value.get(key).map(|value| (value, labels.path.key(key)))
 }
 
 fn understand(
     key: &str,
     words: &'static [&'static str],
     value: &Json<'_>,
-    (source, in_object): (String, bool),
+    (source, pointer): (String, Option<String>),
     class: &mut Class,
 ) -> Option<Declared> {
     let word = value.as_str().and_then(|text| words.iter().find(|word| **word == text));
     if let Some(word) = word {
-        return Some(Declared { word, source, in_object });
+        return Some(Declared { word, source, in_object: pointer.is_some() });
     }
     // A parameter, as Argo's templates hold them: what it stands for shows on the Pod.
     if value.as_str().is_some_and(|text| text.contains("{{")) {
@@ -173,7 +180,7 @@ fn understand(
         other => spelling(other),
     };
     let is_text = value.as_str().is_some();
-    class.unknown.push(Unknown { key: key.to_owned(), source, found, is_text, in_object, words });
+    class.unknown.push(Unknown { key: key.to_owned(), source, found, is_text, pointer, words });
     None
 }
 

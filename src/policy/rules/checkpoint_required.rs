@@ -45,6 +45,7 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
                 wanted: Some("true or stateless".to_owned()),
                 message: format!("the workload asks for {resources} of pool {} and {what}", pool.name),
                 fix: format!("{remedy}; else use an exclusive GPU"),
+                repair: Vec::new(),
                 about: format!("{}={found}", pool.name),
             }
         })

@@ -51,6 +51,7 @@ fn variable(container: &Container<'_>) -> Option<Draft> {
         wanted: Some("none".to_owned()),
         message: format!("container {:?} makes GPUs visible by {VARIABLE} ({found}) and asks for none", container.name),
         fix: "ask for a GPU resource and remove the variable, or set it to none".to_owned(),
+        repair: Vec::new(),
         about: format!("{}={found}", container.name),
     })
 }
@@ -66,6 +67,7 @@ fn volumes(list: Placed<'_>) -> impl Iterator<Item = Draft> {
             wanted: None,
             message: format!("the volume mounts {path}, where GPU device files are, and no container asks for a GPU"),
             fix: "ask for a GPU resource and remove the volume".to_owned(),
+            repair: Vec::new(),
             about: format!("volume={path}"),
         })
     })

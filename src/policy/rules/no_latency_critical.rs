@@ -37,6 +37,7 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
                     pool.name
                 ),
                 fix: fix.clone(),
+                repair: Vec::new(),
                 about: format!("{}=critical", pool.name),
             }
         })

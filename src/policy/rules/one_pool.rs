@@ -22,6 +22,7 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
         wanted: None,
         message: format!("one Pod asks for {}, and no node belongs to two pools", listed(&asked)),
         fix: "ask for the resource of one pool, or split the work into two Pods".to_owned(),
+        repair: Vec::new(),
         about: asked.join(", "),
     }]
 }

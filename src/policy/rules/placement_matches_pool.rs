@@ -30,6 +30,7 @@ fn contradiction(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>
             listed(&demand.resources)
         ),
         fix: format!("ask for {labels}, or for the resource of the pool that is meant"),
+        repair: Vec::new(),
         about: format!("{}={}", pool.name, contradiction.found),
         wanted: Some(labels),
         field: contradiction.field,
@@ -58,6 +59,7 @@ fn elsewhere(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
                     "ask for a resource of the pool, or remove the placement on {}",
                     shown_labels(scene, *place)
                 ),
+                repair: Vec::new(),
                 about: format!("{}={}", pool.name, demand.resource),
             });
         }
@@ -84,6 +86,7 @@ fn unplaced(scene: &Scene<'_>, judged: &Judged<'_>, demand: &ResourceDemand<'_>)
             demand.resource
         ),
         fix: "place the Pod on the pool that is meant".to_owned(),
+        repair: Vec::new(),
         about: format!("unplaced={}={}", demand.resource, contradiction.found),
         wanted: None,
         field: contradiction.field,
@@ -108,6 +111,7 @@ fn ambiguous(scene: &Scene<'_>, demand: &ResourceDemand<'_>) -> Draft {
             listed(&choices)
         ),
         fix: "add the nodeSelector of the pool that is meant".to_owned(),
+        repair: Vec::new(),
         about: format!("ambiguous={}", demand.resource),
     }
 }

@@ -37,6 +37,7 @@ fn closed(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>) -> Op
         wanted: None,
         message: format!("pool {} is {state}: {what}", pool.name),
         fix: fix.to_owned(),
+        repair: Vec::new(),
         about: format!("{}={state}", pool.name),
     })
 }

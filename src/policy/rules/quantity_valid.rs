@@ -22,6 +22,7 @@ pub(super) fn check(judged: &Judged<'_>) -> Vec<Draft> {
                 field: invalid.value.path.to_string(),
                 message: format!("the quantity {found:?} that {who} asks of {} {wrong}", invalid.resource),
                 fix: "write a whole number of devices, such as \"1\"".to_owned(),
+                repair: Vec::new(),
                 about: format!("{who}/{}={value}", invalid.resource),
                 wanted: None,
                 found,

@@ -4,11 +4,13 @@
 //! then creates failing Pods without end.
 
 use crate::config::{Pool, Sharing};
-use crate::policy::decision::RuleId;
+use crate::json::Json;
+use crate::policy::decision::{Change, RuleId};
 use crate::policy::judge::{Judged, PoolDemand, Scene};
 use crate::policy::rules::{Draft, listed};
-use crate::workload::Role;
+use crate::quantity::Quantity;
 use crate::workload::demand::{Ask, Asker};
+use crate::workload::{Placed, Role};
 
 pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     let mut drafts = Vec::new();
@@ -46,8 +48,32 @@ fn container(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>, ask: &As
             pool.name
         ),
         fix: format!("set it to {limit}{}", advice(pool)),
+        repair: lowered(judged, demand, ask, limit),
         about: format!("{who}={}", ask.count),
     }
+}
+
+/// The limit in the place of every count of the container that is above it: Kubernetes wants limits and requests of a
+/// device to be equal. Where several resources lead to the pool, which of them to lower is the author's choice.
+fn lowered(judged: &Judged<'_>, demand: &PoolDemand<'_>, ask: &Ask<'_>, limit: u64) -> Vec<Change> {
+    let ([resource], Asker::Container(place), 1..) = (demand.resources.as_slice(), ask.asker, limit) else {
+        return Vec::new();
+    };
+    let Some(container) = judged.template.containers.get(place) else { return Vec::new() };
+    let sides = ["limits", "requests"].into_iter().filter_map(|side| container.resources.as_ref()?.member(side));
+    let counts = sides.filter_map(|side| side.member(resource));
+    let outside = container.gpu.iter().filter(|(name, _)| name == resource).map(|(_, value)| value.clone());
+    let above = |value: &Json<'_>| {
+        let count = Quantity::from_json(value).ok().and_then(|quantity| quantity.ceil());
+        count.is_none_or(|count| count > u128::from(limit))
+    };
+    let number = |value: &Json<'_>| matches!(value, Json::Number(_));
+    let counts = counts.chain(outside).filter(|count| above(count.value));
+    let lower = |count: Placed<'_>| Change {
+        pointer: count.path.pointer(),
+        value: if number(count.value) { limit.into() } else { limit.to_string().into() },
+    };
+    counts.map(lower).collect()
 }
 
 fn whole_pod(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>) -> Draft {
@@ -70,6 +96,7 @@ fn whole_pod(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>) -> Draft
             pool.name
         ),
         fix: format!("ask for {limit} in all{}", advice(pool)),
+        repair: Vec::new(),
         about: format!("pod={}", demand.total),
     }
 }
