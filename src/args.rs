@@ -16,8 +16,10 @@ use crate::server::Limits;
 use crate::workers;
 use crate::workers::child::Settings;
 
+mod check;
 mod test;
 
+pub use check::{Check, CheckFormat, Color, FailOn, JudgedBy};
 pub use test::{Test, TestFormat};
 
 /// Admission control of shared GPU pools on Kubernetes.
@@ -37,6 +39,8 @@ pub struct Args {
 pub enum Verb {
     /// Answer the API server's admission reviews.
     Serve(Box<Serve>),
+    /// Judge manifests as the cluster would.
+    Check(Box<Check>),
     /// Run the tests of policy sets.
     Test(Test),
     /// Evaluate policies for the server that starts this.

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use crate::args::{Args, Verb};
 use crate::workers;
 
+mod atomic;
+mod check;
 mod dev;
 mod serve;
 mod test;
@@ -16,6 +18,7 @@ mod test;
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Serve(options) => serve::run(&options),
+        Verb::Check(options) => check::run(&options),
         Verb::Test(options) => test::run(&options),
         Verb::RegoWorker(options) => workers::child::run(options.settings()),
     }

@@ -9,6 +9,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 mod documents;
+mod edit;
 mod json;
 mod objects;
 mod place;
@@ -17,6 +18,7 @@ pub mod syntax;
 mod tree;
 
 pub use documents::{Document, Form, documents};
+pub use edit::edit;
 pub use objects::{Object, objects};
 pub use place::{Located, Places};
 

@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::json::Json;
 
 pub use decode::{decode, uid};
+pub use patch::apply;
 
 mod decode;
 pub mod guard;

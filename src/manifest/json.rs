@@ -3,6 +3,7 @@
 //! Invariant: a mapping's keys are unique; what merge keys bring in gives way to what the mapping says itself.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::rc::Rc;
 
 use super::Mistake;
@@ -88,7 +89,10 @@ fn text(text: &str, json: &mut String) {
             b'\\' => json.push_str("\\\\"),
             b'\n' => json.push_str("\\n"),
             b'\t' => json.push_str("\\t"),
-            other => json.push_str(&format!("\\u{other:04x}")),
+            other => {
+                // Writing to a String cannot fail.
+                let _ = write!(json, "\\u{other:04x}");
+            }
         }
         clean = place.saturating_add(1);
     }

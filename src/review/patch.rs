@@ -8,6 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation};
 
+use serde_json::Value;
+
 use crate::json::Json;
 use crate::policy::decision::Change;
 
@@ -23,6 +25,16 @@ pub(super) fn encode(object: &Json<'_>, changes: &[Change]) -> Result<Option<Str
     json_patch::patch(&mut object.to_value(), &patch).map_err(|error| error.to_string())?;
     let bytes = serde_json::to_vec(&patch).map_err(|error| error.to_string())?;
     Ok(Some(STANDARD.encode(bytes)))
+}
+
+/// An object as changes leave it.
+///
+/// # Errors
+/// Says which change does not apply.
+pub fn apply(object: &Json<'_>, changes: &[Change]) -> Result<Value, String> {
+    let mut value = object.to_value();
+    json_patch::patch(&mut value, &patch(changes)?).map_err(|error| error.to_string())?;
+    Ok(value)
 }
 
 /// Changes as a JSON patch.

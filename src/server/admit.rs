@@ -13,9 +13,9 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::App;
 use super::routes::Rejection;
 use super::verdict::Case;
+use super::{self as server, App};
 use crate::config::OnDeadline;
 use crate::facts::Labels;
 use crate::metrics::{Outcome, endpoint};
@@ -74,13 +74,7 @@ async fn judge(app: &App, phase: Phase, body: &Bytes, started: Instant, deadline
             return Ok(encode_unreadable(&uid, &reason).into());
         }
     };
-    // A replica that has not read its policies yet is not ready; who asks it all the same waits, or is told to come again.
-    let judged = matches!(request.operation, Operation::Create | Operation::Update);
-    let read = !judged || app.wait_for_sets(deadline).await;
-    let unread = (!read).then_some("the policies are not read yet; try again");
-    let (rules, facts) = (app.rules(), app.facts());
-    let case = Case { app, phase, request: &request, body, rules: &rules, deadline, unread };
-    let verdict = case.decide(&facts).await.and_then(|decision| {
+    let verdict = decide(app, phase, &request, body, deadline).await.and_then(|(decision, rules)| {
         let encoded = caught(app, || encode(phase, &request, &decision, &rules.policy.digest))?;
         Some((decision, encoded))
     });
@@ -96,6 +90,25 @@ async fn judge(app: &App, phase: Phase, body: &Bytes, started: Instant, deadline
     }
     report(app, phase, &request, &decision, outcome(phase, &decision), started);
     Ok(encoded.body.into())
+}
+
+/// Decides about one request, by what is in force at this moment; nothing after a panic. Whoever wants a verdict asks here,
+/// the command line too.
+pub(crate) async fn decide(
+    app: &App,
+    phase: Phase,
+    request: &Request<'_>,
+    body: &Bytes,
+    deadline: Instant,
+) -> Option<(Decision, Arc<server::Rules>)> {
+    // A replica that has not read its policies yet is not ready; who asks it all the same waits, or is told to come again.
+    let judged = matches!(request.operation, Operation::Create | Operation::Update);
+    let read = !judged || app.wait_for_sets(deadline).await;
+    let unread = (!read).then_some("the policies are not read yet; try again");
+    let (rules, facts) = (app.rules(), app.facts());
+    let case = Case { app, phase, request, body, rules: &rules, deadline, unread };
+    let decision = case.decide(&facts).await?;
+    Some((decision, rules))
 }
 
 /// The last net: a panic costs the request that it happened in.

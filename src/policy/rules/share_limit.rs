@@ -64,7 +64,7 @@ fn lowered(judged: &Judged<'_>, demand: &PoolDemand<'_>, ask: &Ask<'_>, limit: u
     let counts = sides.filter_map(|side| side.member(resource));
     let outside = container.gpu.iter().filter(|(name, _)| name == resource).map(|(_, value)| value.clone());
     let above = |value: &Json<'_>| {
-        let count = Quantity::from_json(value).ok().and_then(|quantity| quantity.ceil());
+        let count = Quantity::from_json(value).ok().and_then(|quantity: Quantity| quantity.ceil());
         count.is_none_or(|count| count > u128::from(limit))
     };
     let number = |value: &Json<'_>| matches!(value, Json::Number(_));

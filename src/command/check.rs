@@ -1,0 +1,113 @@
+//! `slicegate check`: judges manifests as the cluster would.
+//!
+//! What it does: reads manifests, makes of each object the review that the API server would send, has it answered by the
+//! code that serves, and shows the outcome. Invariant: an object that could not be judged never counts as one that is let
+//! through.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use crate::args::{Check, CheckFormat, Color, FailOn};
+use crate::policy::decision::Action;
+
+mod defaults;
+mod diff;
+mod fix;
+mod github;
+mod input;
+mod json;
+mod judge;
+mod junit;
+mod outcome;
+mod progress;
+mod rules;
+mod sarif;
+mod text;
+
+use input::{Source, read};
+use rules::{Ruled, UNUSABLE};
+
+use outcome::Outcome;
+
+/// Judges what the paths hold.
+pub(super) fn run(options: &Check) -> anyhow::Result<ExitCode> {
+    let sources = match read(&options.paths) {
+        Ok(sources) => sources,
+        Err(why) => return refuse(&why),
+    };
+    let objects = input::objects(&sources);
+    let ruled = match Ruled::start(&options.judged_by, &objects.facts) {
+        Ok(ruled) => ruled,
+        Err(error) => return refuse(&format!("{error:#}")),
+    };
+    let mut outcome = judge::all(&ruled, &sources, objects, !options.quiet);
+    let mut repaired = Vec::new();
+    if options.fix {
+        repaired = fix::repair(&sources, &outcome);
+        mend(options, &sources, &repaired)?;
+        let objects = input::objects(&repaired);
+        outcome = judge::all(&ruled, &repaired, objects, !options.quiet);
+    }
+    let sources = if options.fix { &repaired } else { &sources };
+    show(options, sources, &outcome)?;
+    Ok(conclude(options, &outcome))
+}
+
+/// Writes repairs into their files, or shows them.
+fn mend(options: &Check, sources: &[Source], repaired: &[Source]) -> anyhow::Result<()> {
+    for (before, after) in sources.iter().zip(repaired).filter(|(before, after)| before.text != after.text) {
+        match &before.path {
+            Some(path) if options.write => {
+                super::atomic::replace(path, after.text.as_bytes())
+                    .with_context(|| format!("cannot write {}; nothing of it was changed", path.display()))?;
+                writeln!(std::io::stderr(), "repaired {}", path.display()).context("cannot write to standard error")?;
+            }
+            _ => {
+                let diff = diff::unified(&before.name, &before.text, &after.text, colored(options));
+                std::io::stdout().lock().write_all(diff.as_bytes()).context("cannot write to standard output")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn show(options: &Check, sources: &[Source], outcome: &Outcome) -> anyhow::Result<()> {
+    let written = match options.format {
+        CheckFormat::Text => text::report(sources, outcome, options.quiet, colored(options)),
+        CheckFormat::Json => json::report(sources, outcome)?,
+        CheckFormat::Sarif => sarif::report(sources, outcome)?,
+        CheckFormat::Junit => junit::report(sources, outcome)?,
+        CheckFormat::Github => github::report(sources, outcome),
+    };
+    let mut out = std::io::stdout().lock();
+    out.write_all(written.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
+}
+
+fn conclude(options: &Check, outcome: &Outcome) -> ExitCode {
+    let least = if options.fail_on == FailOn::Warn { Action::Warn } else { Action::Deny };
+    if !outcome.mistakes.is_empty() {
+        ExitCode::from(UNUSABLE)
+    } else if outcome.judged.iter().any(|judged| judged.worst() >= least) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// Whether colours are wanted and can be shown.
+fn colored(options: &Check) -> bool {
+    match options.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        }
+    }
+}
+
+pub(super) fn refuse(why: &str) -> anyhow::Result<ExitCode> {
+    writeln!(std::io::stderr(), "slicegate: {why}").context("cannot write to standard error")?;
+    Ok(ExitCode::from(UNUSABLE))
+}
