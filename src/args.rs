@@ -17,9 +17,11 @@ use crate::workers;
 use crate::workers::child::Settings;
 
 mod check;
+mod explain;
 mod test;
 
 pub use check::{Check, CheckFormat, Color, FailOn, JudgedBy};
+pub use explain::{Explain, ExplainFormat};
 pub use test::{Test, TestFormat};
 
 /// Admission control of shared GPU pools on Kubernetes.
@@ -41,6 +43,8 @@ pub enum Verb {
     Serve(Box<Serve>),
     /// Judge manifests as the cluster would.
     Check(Box<Check>),
+    /// Tell step by step how a verdict comes about.
+    Explain(Box<Explain>),
     /// Run the tests of policy sets.
     Test(Test),
     /// Evaluate policies for the server that starts this.

@@ -8,6 +8,7 @@ use crate::workers;
 mod atomic;
 mod check;
 mod dev;
+mod explain;
 mod serve;
 mod test;
 
@@ -19,6 +20,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Serve(options) => serve::run(&options),
         Verb::Check(options) => check::run(&options),
+        Verb::Explain(options) => explain::run(&options),
         Verb::Test(options) => test::run(&options),
         Verb::RegoWorker(options) => workers::child::run(options.settings()),
     }

@@ -17,6 +17,7 @@ use crate::review::{Operation, Request};
 use crate::workload::kinds::MOST_TEMPLATES;
 
 pub mod decision;
+pub mod explain;
 pub mod judge;
 pub mod patches;
 pub mod toleration;

@@ -16,13 +16,13 @@ mod defaults;
 mod diff;
 mod fix;
 mod github;
-mod input;
-mod json;
-mod judge;
+pub(super) mod input;
+pub(super) mod json;
+pub(super) mod judge;
 mod junit;
 mod outcome;
 mod progress;
-mod rules;
+pub(super) mod rules;
 mod sarif;
 mod text;
 
@@ -65,7 +65,7 @@ fn mend(options: &Check, sources: &[Source], repaired: &[Source]) -> anyhow::Res
                 writeln!(std::io::stderr(), "repaired {}", path.display()).context("cannot write to standard error")?;
             }
             _ => {
-                let diff = diff::unified(&before.name, &before.text, &after.text, colored(options));
+                let diff = diff::unified(&before.name, &before.text, &after.text, colored(options.color));
                 std::io::stdout().lock().write_all(diff.as_bytes()).context("cannot write to standard output")?;
             }
         }
@@ -75,7 +75,7 @@ fn mend(options: &Check, sources: &[Source], repaired: &[Source]) -> anyhow::Res
 
 fn show(options: &Check, sources: &[Source], outcome: &Outcome) -> anyhow::Result<()> {
     let written = match options.format {
-        CheckFormat::Text => text::report(sources, outcome, options.quiet, colored(options)),
+        CheckFormat::Text => text::report(sources, outcome, options.quiet, colored(options.color)),
         CheckFormat::Json => json::report(sources, outcome)?,
         CheckFormat::Sarif => sarif::report(sources, outcome)?,
         CheckFormat::Junit => junit::report(sources, outcome)?,
@@ -97,8 +97,8 @@ fn conclude(options: &Check, outcome: &Outcome) -> ExitCode {
 }
 
 /// Whether colours are wanted and can be shown.
-fn colored(options: &Check) -> bool {
-    match options.color {
+pub(super) fn colored(when: Color) -> bool {
+    match when {
         Color::Always => true,
         Color::Never => false,
         Color::Auto => {

@@ -220,6 +220,17 @@ impl Decision {
         self.refusal.is_none() && self.of(Action::Deny).next().is_none()
     }
 
+    /// What the webhooks do, in a word: `denied`, `warned` or `allowed`.
+    pub fn verdict(&self) -> &'static str {
+        if !self.allowed() {
+            "denied"
+        } else if !self.notes.is_empty() || self.of(Action::Warn).next().is_some() {
+            "warned"
+        } else {
+            "allowed"
+        }
+    }
+
     /// The findings with one action.
     pub fn of(&self, action: Action) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |finding| finding.action == action)

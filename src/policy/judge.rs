@@ -10,7 +10,7 @@ use crate::json::Json;
 use crate::policy::decision::{Action, RuleId};
 use crate::review::{Operation, Request};
 use crate::workload::class::{self, Class};
-use crate::workload::demand::{self, Ask, Asker, Demand};
+use crate::workload::demand::{Ask, Asker, Demand, Sum};
 use crate::workload::placement::{Placement, contains};
 use crate::workload::{Template, kinds};
 
@@ -192,7 +192,7 @@ impl<'s> Judged<'s> {
         }
         for pool in &mut self.pools {
             pool.merge();
-            pool.total = demand::total(&self.template, &pool.asks);
+            pool.total = Sum::of(&self.template, &pool.asks).total();
         }
         self.pools.sort_by_key(|pool| pool.pool);
     }

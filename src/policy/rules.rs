@@ -46,6 +46,21 @@ pub(crate) fn check(rule: RuleId, scene: &Scene<'_>, judged: &Judged<'_>) -> Vec
     }
 }
 
+/// Why a rule that finds nothing about a template does not.
+pub(crate) fn passes(rule: RuleId, scene: &Scene<'_>, judged: &Judged<'_>) -> String {
+    match rule {
+        RuleId::ShareLimit => share_limit::passes(scene, judged),
+        RuleId::NoLatencyCritical => no_latency_critical::passes(scene, judged),
+        RuleId::CheckpointRequired => checkpoint_required::passes(scene, judged),
+        RuleId::DeclarationValid => declaration_valid::passes(judged),
+        RuleId::OnePool => one_pool::passes(judged),
+        RuleId::PlacementMatchesPool => placement_matches_pool::passes(scene, judged),
+        RuleId::PoolOpen => pool_open::passes(scene, judged),
+        RuleId::QuantityValid => quantity_valid::passes(judged),
+        RuleId::NoGpuBypass => no_gpu_bypass::passes(judged),
+    }
+}
+
 /// How many names one sentence holds.
 const MOST_NAMES: usize = 8;
 

@@ -110,19 +110,33 @@ impl Match {
 
     /// Whether anything but the labels of the Namespace speaks against it.
     pub fn may_match(&self, request: &Request<'_>, involves_gpu: bool) -> bool {
+        self.mismatch(request, involves_gpu).is_none()
+    }
+
+    /// What speaks against it, the labels of the Namespace left aside; a sentence without its subject.
+    pub fn mismatch(&self, request: &Request<'_>, involves_gpu: bool) -> Option<&'static str> {
         let namespace = request.namespace.as_ref();
         let any = |globs: &[String]| globs.iter().any(|glob| Glob::new(glob.as_str()).matches(namespace));
-        let kinds = match self.kinds.as_slice() {
-            [] => involves_gpu,
-            kinds => kinds.iter().any(|kinds| kinds.matches(&request.kind.group, &request.kind.kind)),
-        };
-        kinds
-            && self.matches_operation(request.operation)
-            && (self.namespaces.is_empty() || any(&self.namespaces))
-            && !any(&self.excluded_namespaces)
-            && self.object_selector.as_ref().is_none_or(|selector| {
-                [&request.object, &request.old_object].into_iter().any(|object| selector.matches_object(object))
-            })
+        let of_kind = |kinds: &Kinds| kinds.matches(&request.kind.group, &request.kind.kind);
+        if self.kinds.is_empty() && !involves_gpu {
+            return Some("names no kinds and so looks at what involves a GPU, which this does not");
+        }
+        if !self.kinds.is_empty() && !self.kinds.iter().any(of_kind) {
+            return Some("names other kinds");
+        }
+        if !self.matches_operation(request.operation) {
+            return Some("names other operations");
+        }
+        if !self.namespaces.is_empty() && !any(&self.namespaces) {
+            return Some("names other namespaces");
+        }
+        if any(&self.excluded_namespaces) {
+            return Some("leaves this namespace alone");
+        }
+        let selected = self.object_selector.as_ref().is_none_or(|selector| {
+            [&request.object, &request.old_object].into_iter().any(|object| selector.matches_object(object))
+        });
+        (!selected).then_some("has an objectSelector that does not fit")
     }
 
     /// Whether the labels of the request's Namespace fit. A Namespace that nobody knows has none; what is cluster-wide is in

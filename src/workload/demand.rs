@@ -102,7 +102,7 @@ impl<'r> Demand<'r> {
         }
         let mut demand = reader.demand;
         for resource in &mut demand.resources {
-            resource.total = total(template, &resource.asks);
+            resource.total = Sum::of(template, &resource.asks).total();
         }
         demand
     }
@@ -171,25 +171,46 @@ pub fn spelling(value: &Json<'_>) -> String {
     }
 }
 
-/// What a Pod holds at once, from asks in the order of the containers: the greater of the init phase (each init container
-/// with the sidecars started before it) and the run phase (containers and all sidecars), at least its pod-level resources,
-/// and the overhead on top.
-pub fn total(template: &Template<'_>, asks: &[Ask<'_>]) -> u128 {
-    let of = |asker| asks.iter().find(|ask| ask.asker == asker).map_or(0, |ask| ask.count);
-    let (mut sidecars, mut init, mut run) = (0_u128, 0_u128, 0_u128);
-    for ask in asks {
-        let Asker::Container(place) = ask.asker else { continue };
-        match template.containers.get(place).map(|container| container.role) {
-            Some(Role::Init) => init = init.max(sidecars.saturating_add(ask.count)),
-            Some(Role::Sidecar) => {
-                sidecars = sidecars.saturating_add(ask.count);
-                init = init.max(sidecars);
+/// How the demand of a Pod for one resource, or for those of one pool, adds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sum {
+    /// The most that init containers hold at a time, each with the sidecars that were started before it.
+    pub init: u128,
+    /// What the containers hold.
+    pub run: u128,
+    /// What the sidecars hold.
+    pub sidecars: u128,
+    /// The Pod's own resources, which are a lower bound.
+    pub pod: u128,
+    /// The overhead, on top.
+    pub overhead: u128,
+}
+
+impl Sum {
+    /// Adds up asks in the order of the containers.
+    pub fn of(template: &Template<'_>, asks: &[Ask<'_>]) -> Self {
+        let of = |asker| asks.iter().find(|ask| ask.asker == asker).map_or(0, |ask| ask.count);
+        let mut sum = Self { pod: of(Asker::Pod), overhead: of(Asker::Overhead), ..Self::default() };
+        for ask in asks {
+            let Asker::Container(place) = ask.asker else { continue };
+            match template.containers.get(place).map(|container| container.role) {
+                Some(Role::Init) => sum.init = sum.init.max(sum.sidecars.saturating_add(ask.count)),
+                Some(Role::Sidecar) => {
+                    sum.sidecars = sum.sidecars.saturating_add(ask.count);
+                    sum.init = sum.init.max(sum.sidecars);
+                }
+                _ => sum.run = sum.run.saturating_add(ask.count),
             }
-            _ => run = run.saturating_add(ask.count),
         }
+        sum
     }
-    let containers = init.max(run.saturating_add(sidecars));
-    containers.max(of(Asker::Pod)).saturating_add(of(Asker::Overhead))
+
+    /// What the Pod holds at once: the greater of the init phase and the run phase (containers and all sidecars), at least
+    /// its pod-level resources, and the overhead on top.
+    pub fn total(self) -> u128 {
+        let containers = self.init.max(self.run.saturating_add(self.sidecars));
+        containers.max(self.pod).saturating_add(self.overhead)
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod admin;
 mod binary;
 mod deadline;
 mod drain;
+mod explain;
 mod guard;
 mod limits;
 mod manifests;

@@ -29,13 +29,13 @@ pub(in crate::command) struct Source {
 }
 
 /// What all texts hold.
-pub(super) struct Objects<'t> {
+pub(in crate::command) struct Objects<'t> {
     /// The documents, each with the number of its source and what is in it.
-    pub(super) documents: Vec<(usize, Document<'t>, Result<Vec<Object>, Mistake>)>,
+    pub(in crate::command) documents: Vec<(usize, Document<'t>, Result<Vec<Object>, Mistake>)>,
     /// What is wrong outside of documents.
-    pub(super) mistakes: Vec<(usize, Mistake)>,
+    pub(in crate::command) mistakes: Vec<(usize, Mistake)>,
     /// What the objects say of the cluster.
-    pub(super) facts: Vec<Fact>,
+    pub(in crate::command) facts: Vec<Fact>,
 }
 
 /// Reads what is named.
@@ -67,7 +67,7 @@ pub(in crate::command) fn read(paths: &[PathBuf]) -> Result<Vec<Source>, String>
 }
 
 /// Takes the objects of all texts apart.
-pub(super) fn objects(sources: &[Source]) -> Objects<'_> {
+pub(in crate::command) fn objects(sources: &[Source]) -> Objects<'_> {
     let (mut documents, mut mistakes) = (Vec::new(), Vec::new());
     for (number, source) in sources.iter().enumerate() {
         let (found, wrong) = manifest::documents(&source.text);

@@ -34,6 +34,8 @@ pub(in crate::command) struct Verdict {
     pub(in crate::command) decision: Decision,
     /// What mutation adds.
     pub(in crate::command) changes: Vec<Change>,
+    /// The review that was validated.
+    pub(in crate::command) body: Bytes,
 }
 
 /// Judges everything, on all cores.
@@ -93,7 +95,7 @@ impl Judge<'_> {
         let judged = objects.iter().map(|object| {
             let verdict = self.judge(object);
             let (decision, changes) = match verdict {
-                Ok(Verdict { decision, changes }) => (decision, changes),
+                Ok(Verdict { decision, changes, .. }) => (decision, changes),
                 Err(refusal) => (Decision { refusal: Some(refusal), ..Decision::default() }, Vec::new()),
             };
             let Decision { findings, notes, refusal, .. } = decision;
@@ -155,7 +157,7 @@ impl Judge<'_> {
         let validated = admit::decide(app, Phase::Validate, &request, &after, deadline()).await;
         let (mut decision, _) = validated.ok_or_else(fault)?;
         decision.notes.extend(mutated.notes);
-        Ok(Verdict { decision, changes: mutated.changes })
+        Ok(Verdict { decision, changes: mutated.changes, body: after.clone() })
     }
 
     /// The review of the object's creation.
@@ -183,7 +185,8 @@ impl Judge<'_> {
         body.into()
     }
 
-    fn namespace<'o>(&'o self, object: &'o Object) -> &'o str {
+    /// The namespace that an object would be in.
+    pub(in crate::command) fn namespace<'o>(&'o self, object: &'o Object) -> &'o str {
         match (object.namespace.as_str(), defaults::is_namespaced(&object.kind)) {
             ("", true) => &self.0.options.namespace,
             (own, _) => own,
@@ -192,7 +195,7 @@ impl Judge<'_> {
 }
 
 /// A field of the object in the words of its document.
-pub(super) fn below(object: &Object, field: &str) -> String {
+pub(in crate::command) fn below(object: &Object, field: &str) -> String {
     let inner = if object.kind == REVIEW.1 { "request.object" } else { "" };
     let parts = [object.path.as_str(), inner, field.trim_start_matches('.')];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")

@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// What is in force.
 pub(in crate::command) struct Ruled {
-    pub(super) runtime: Runtime,
+    pub(in crate::command) runtime: Runtime,
     pub(in crate::command) app: Arc<App>,
     pub(super) options: JudgedBy,
 }

@@ -52,6 +52,22 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
         .collect()
 }
 
+/// Why the rule finds nothing.
+pub(super) fn passes(scene: &Scene<'_>, judged: &Judged<'_>) -> String {
+    let pools = judged.pools.iter().filter_map(|demand| scene.pool(demand.pool));
+    let demanding: Vec<&str> = pools.filter(|pool| pool.requires_checkpoint).map(|pool| pool.name.as_str()).collect();
+    match (demanding.as_slice(), &judged.class.checkpoint) {
+        ([], _) => "it asks for nothing of a pool that demands checkpoints".to_owned(),
+        (pools, Some(declared)) => {
+            format!("{} demands checkpoints, and {} is declared at {}", listed(pools), declared.word, declared.source)
+        }
+        (pools, None) => format!(
+            "{} demands checkpoints, which another object may declare; the Pods are judged when they are made",
+            listed(pools)
+        ),
+    }
+}
+
 fn misplaced(judged: &Judged<'_>) -> String {
     let [_, checkpoint] = &judged.class.misplaced;
     if checkpoint.is_empty() { String::new() } else { format!("; {}", checkpoint.join("; ")) }

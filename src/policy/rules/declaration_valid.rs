@@ -42,6 +42,14 @@ pub(super) fn check(_scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     unknown.chain(contradiction).collect()
 }
 
+/// Why the rule finds nothing.
+pub(super) fn passes(judged: &Judged<'_>) -> String {
+    if judged.class.is_declared() {
+        return "every declared word is known, and none contradicts the priority class".to_owned();
+    }
+    "nothing is declared".to_owned()
+}
+
 /// A word that was written without quotes, and so became something else.
 fn in_quotes(unknown: &Unknown) -> Vec<Change> {
     let pointer = unknown.pointer.clone().filter(|_| !unknown.is_text && unknown.words.contains(&&*unknown.found));

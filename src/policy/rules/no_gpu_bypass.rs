@@ -34,6 +34,14 @@ pub(super) fn check(judged: &Judged<'_>) -> Vec<Draft> {
     drafts
 }
 
+/// Why the rule finds nothing.
+pub(super) fn passes(judged: &Judged<'_>) -> String {
+    if judged.template.declared_elsewhere {
+        return "its GPU request may stand in another object; the Pods are judged when they are made".to_owned();
+    }
+    format!("no container without a GPU request sets {VARIABLE}, and no volume holds device files")
+}
+
 fn variable(container: &Container<'_>) -> Option<Draft> {
     let piece = Placed::new(container.path.clone(), container.object);
     // Of several entries of one name the last one counts.

@@ -43,3 +43,15 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
         })
         .collect()
 }
+
+/// Why the rule finds nothing.
+pub(super) fn passes(scene: &Scene<'_>, judged: &Judged<'_>) -> String {
+    if judged.class.critical().is_none() {
+        return "the workload is not latency-critical".to_owned();
+    }
+    let pools: Vec<&str> = judged.concerned().filter_map(|place| Some(scene.pool(place)?.name.as_str())).collect();
+    match pools.as_slice() {
+        [] => "it is latency-critical, and neither in a pool nor placed on one".to_owned(),
+        pools => format!("it is latency-critical, and {} admits that", listed(pools)),
+    }
+}

@@ -26,3 +26,11 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
         about: asked.join(", "),
     }]
 }
+
+/// Why the rule finds nothing.
+pub(super) fn passes(judged: &Judged<'_>) -> String {
+    if judged.pools.is_empty() {
+        return "it asks for nothing of a pool".to_owned();
+    }
+    "all that it asks for is of one pool".to_owned()
+}

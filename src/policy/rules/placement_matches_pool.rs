@@ -17,6 +17,18 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     drafts
 }
 
+/// Why the rule finds nothing.
+pub(super) fn passes(scene: &Scene<'_>, judged: &Judged<'_>) -> String {
+    let pools: Vec<String> = judged
+        .concerned()
+        .filter_map(|place| Some(format!("{} ({})", scene.pool(place)?.name, shown_labels(scene, place))))
+        .collect();
+    match pools.as_slice() {
+        [] => "it is neither in a pool nor placed on one".to_owned(),
+        pools => format!("nothing in its placement keeps it from {}", listed(pools)),
+    }
+}
+
 fn contradiction(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>) -> Option<Draft> {
     let pool = scene.pool(demand.pool)?;
     let contradiction = judged.placement.contradicts(&pool.node_selector, scene.facts)?;

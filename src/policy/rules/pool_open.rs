@@ -14,6 +14,21 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     judged.pools.iter().filter_map(|demand| closed(scene, judged, demand)).collect()
 }
 
+/// Why the rule finds nothing.
+pub(super) fn passes(scene: &Scene<'_>, judged: &Judged<'_>) -> String {
+    let pools = judged.pools.iter().filter_map(|demand| scene.pool(demand.pool));
+    let states: Vec<String> = pools
+        .map(|pool| match pool.state {
+            PoolState::Open => format!("pool {} is Open", pool.name),
+            PoolState::Draining => {
+                format!("pool {} is Draining, and the workload was there and does not grow", pool.name)
+            }
+            PoolState::Closed => format!("pool {} is Closed", pool.name),
+        })
+        .collect();
+    if states.is_empty() { "it asks for nothing of a pool".to_owned() } else { states.join("; ") }
+}
+
 fn closed(scene: &Scene<'_>, judged: &Judged<'_>, demand: &PoolDemand<'_>) -> Option<Draft> {
     let pool = scene.pool(demand.pool)?;
     let asked = demand.asks.first()?.value.path.to_string();

@@ -30,3 +30,11 @@ pub(super) fn check(judged: &Judged<'_>) -> Vec<Draft> {
         })
         .collect()
 }
+
+/// Why the rule finds nothing.
+pub(super) fn passes(judged: &Judged<'_>) -> String {
+    if judged.demand.resources.is_empty() {
+        return "no GPU quantity is above zero".to_owned();
+    }
+    "every GPU quantity is a whole number".to_owned()
+}

@@ -31,6 +31,21 @@ pub(super) fn check(scene: &Scene<'_>, judged: &Judged<'_>) -> Vec<Draft> {
     drafts
 }
 
+/// Why the rule finds nothing.
+pub(super) fn passes(scene: &Scene<'_>, judged: &Judged<'_>) -> String {
+    let within = judged.pools.iter().filter_map(|demand| {
+        let pool = scene.pool(demand.pool)?;
+        let limit = |limit: Option<u64>| limit.map_or("any number".to_owned(), |limit| format!("at most {limit}"));
+        let (container, pod) = (limit(pool.per_container), limit(pool.per_pod));
+        let most = demand.asks.iter().map(|ask| ask.count).max().unwrap_or(0);
+        let total = demand.total;
+        let name = &pool.name;
+        Some(format!("pool {name} allows {container} per container (here {most}) and {pod} per Pod (here {total})"))
+    });
+    let within: Vec<String> = within.collect();
+    if within.is_empty() { "it asks for nothing of a pool".to_owned() } else { within.join("; ") }
+}
+
 fn container(judged: &Judged<'_>, pool: &Pool, demand: &PoolDemand<'_>, ask: &Ask<'_>) -> Draft {
     let limit = pool.per_container.unwrap_or(u64::MAX);
     let who = judged.asker(ask.asker);
