@@ -10,6 +10,9 @@
     reason = "what is not as it should be fails the test"
 )]
 
+#[allow(unreachable_pub, reason = "the fuzz targets use them too")]
+#[path = "../fuzz/bodies.rs"]
+mod bodies;
 #[allow(unreachable_pub, reason = "support is written for several test binaries")]
 #[path = "../support/generate.rs"]
 mod generate;
@@ -17,8 +20,10 @@ mod generate;
 #[path = "../support/pairs.rs"]
 mod pairs;
 
+mod fuzz;
 mod judging;
 mod kinds;
 mod properties;
 mod rego;
+mod seeds;
 mod tidy;

@@ -1,0 +1,8 @@
+//! Reads a configuration.
+
+#![no_main]
+
+#[path = "../bodies.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::configuration::body(data));

@@ -1,0 +1,8 @@
+//! Loads a policy set.
+
+#![no_main]
+
+#[path = "../bodies.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::policy::body(data));

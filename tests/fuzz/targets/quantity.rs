@@ -1,0 +1,8 @@
+//! Reads a quantity.
+
+#![no_main]
+
+#[path = "../bodies.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::quantity::body(data));
