@@ -16,10 +16,12 @@ use crate::server::Limits;
 use crate::workers;
 use crate::workers::child::Settings;
 
+mod certs;
 mod check;
 mod explain;
 mod test;
 
+pub use certs::Certs;
 pub use check::{Check, CheckFormat, Color, FailOn, JudgedBy};
 pub use explain::{Explain, ExplainFormat};
 pub use test::{Test, TestFormat};
@@ -47,6 +49,8 @@ pub enum Verb {
     Explain(Box<Explain>),
     /// Run the tests of policy sets.
     Test(Test),
+    /// Make or renew the certificates that the server needs.
+    Certs(Certs),
     /// Evaluate policies for the server that starts this.
     #[command(hide = true)]
     RegoWorker(RegoWorker),

@@ -6,6 +6,7 @@ use crate::args::{Args, Verb};
 use crate::workers;
 
 mod atomic;
+mod certs;
 mod check;
 mod dev;
 mod explain;
@@ -22,6 +23,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Check(options) => check::run(&options),
         Verb::Explain(options) => explain::run(&options),
         Verb::Test(options) => test::run(&options),
+        Verb::Certs(options) => certs::run(&options),
         Verb::RegoWorker(options) => workers::child::run(options.settings()),
     }
 }

@@ -22,7 +22,7 @@
 //! - [`server`]: TLS, limits, routes, the admin port, what all parts share; [`metrics`], [`logging`], [`shutdown`].
 //! - [`policies`]: which sets are in force, and how they change; [`workers`]: the processes that evaluate them.
 //! - [`feed`]: the interface by which a watch hands on what it learned; [`cluster`] and [`files`] are the two watches.
-//! - [`args`], [`duration`] and [`command`]: the command line.
+//! - [`args`], [`duration`] and [`command`]: the command line; [`certificates`]: authorities and what they sign.
 //!
 //! # Invariants
 //!
@@ -35,6 +35,7 @@
 //! Tests under `tests/core` hold these.
 
 pub mod args;
+pub mod certificates;
 pub mod cluster;
 pub mod command;
 pub mod config;

@@ -14,6 +14,8 @@ use crate::json::Json;
 
 /// How many significant decimal digits a quantity may have. 38 is what 128 bits hold; Kubernetes itself counts to 19.
 pub const MAX_DIGITS: usize = 38;
+/// The largest number of so many digits.
+const MAX_COEFFICIENT: u128 = 99_999_999_999_999_999_999_999_999_999_999_999_999;
 
 /// An exact decimal value: `coefficient` times ten to the power of `exponent`, negated where `negative`.
 ///
@@ -83,7 +85,9 @@ impl Quantity {
         let scale = 1_u128.checked_shl(suffix.binary_power).ok_or(QuantityError::TooLong)?;
         let coefficient = coefficient.checked_mul(scale).ok_or(QuantityError::TooLong)?;
         let exponent = exponent.checked_add(suffix.decimal_power).ok_or(QuantityError::TooLong)?;
-        Ok(Self::normal(negative, coefficient, exponent))
+        let quantity = Self::normal(negative, coefficient, exponent);
+        // A power of two adds digits, and what is written has to be one that can be read.
+        if quantity.coefficient > MAX_COEFFICIENT { Err(QuantityError::TooLong) } else { Ok(quantity) }
     }
 
     /// Reads a quantity from a JSON value: a string or a number, by its literal. Null is zero, as it is to Kubernetes.

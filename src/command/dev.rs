@@ -3,18 +3,14 @@
 //! Invariant: a file that exists is never written; the private key can be read by its owner alone, and the authority's key
 //! is never stored.
 
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
 use jiff::{Timestamp, ToSpan as _};
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-};
 
+use crate::certificates::{self, Authority, File, KeyType};
 use crate::server::tls::Pair;
 
 const FOLDER: &str = "certs";
@@ -72,50 +68,20 @@ fn review(shares: &str, labels: &str) -> String {
 }
 
 fn make(address: IpAddr) -> anyhow::Result<()> {
-    let mut authority = params(Vec::new(), "slicegate development authority")?;
-    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let authority_key = KeyPair::generate()?;
-    let authority_pem = authority.self_signed(&authority_key)?.pem();
-    let issuer = Issuer::new(authority, authority_key);
-
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     if !address.is_unspecified() && !address.is_loopback() {
         names.push(address.to_string());
     }
-    let mut server = params(names, "slicegate")?;
-    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    server.use_authority_key_identifier_extension = true;
-    let key = KeyPair::generate()?;
-    let certificate = server.signed_by(&key, &issuer)?.pem();
-
+    let now = Timestamp::now();
+    let (key, end) = (KeyType::EcdsaP256, now.checked_add(DAYS.saturating_mul(24).hours())?);
+    let authority = Authority::make("slicegate development authority", key, now, end)?;
+    let signed = authority.sign(&names, key, now, end)?;
     std::fs::create_dir_all(FOLDER).with_context(|| format!("cannot make the folder {FOLDER}/"))?;
-    write(AUTHORITY, 0o644, &authority_pem)?;
-    write(CERTIFICATE, 0o644, &certificate)?;
-    write(KEY, 0o600, &key.serialize_pem())
-}
-
-fn params(names: Vec<String>, common_name: &str) -> anyhow::Result<CertificateParams> {
-    let now = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
-    let day = |days: i64| {
-        let date = now.date().checked_add(days.days())?;
-        let month = u8::try_from(date.month()).unwrap_or(1);
-        Ok::<_, jiff::Error>(rcgen::date_time_ymd(date.year().into(), month, u8::try_from(date.day()).unwrap_or(1)))
-    };
-    let mut params = CertificateParams::new(names)?;
-    // From yesterday on, for clocks that are late.
-    (params.not_before, params.not_after) = (day(-1)?, day(DAYS)?);
-    params.distinguished_name.push(DnType::CommonName, common_name);
-    Ok(params)
-}
-
-fn write(path: &str, mode: u32, text: &str) -> anyhow::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path)
-        .with_context(|| format!("cannot make {path}"))?;
-    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {path}"))
+    let file = |path, is_private, text| File { path: Path::new(path), is_private, text };
+    let files = [
+        file(KEY, true, &signed.key),
+        file(CERTIFICATE, false, &signed.certificate),
+        file(AUTHORITY, false, &authority.certificate),
+    ];
+    certificates::write(&files).map_err(|(path, error)| anyhow::Error::new(error).context(path.display().to_string()))
 }

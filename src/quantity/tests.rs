@@ -72,6 +72,7 @@ fn what_kubernetes_cannot_read_is_an_error() {
     assert_eq!(Quantity::parse("  "), Err(QuantityError::Empty));
     assert_eq!(Quantity::parse("1e9223372036854775808"), Err(QuantityError::TooLong));
     assert_eq!(Quantity::parse(&"7".repeat(39)), Err(QuantityError::TooLong));
+    assert_eq!(Quantity::parse("126999999999999999999Ei"), Err(QuantityError::TooLong));
 }
 
 #[test]

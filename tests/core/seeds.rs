@@ -29,7 +29,7 @@ pub(crate) fn all() -> BTreeMap<&'static str, Vec<Vec<u8>>> {
 
 const OPERATIONS: &[u8] = br#"[{"op":"add","path":"/metadata/labels/team","value":"blue"},{"op":"add","path":"/spec/tolerations/-","value":{"key":"x","operator":"Exists"}},{"op":"add","path":"/spec/a~1b/c~0d","value":null}]"#;
 
-const QUANTITIES: [&str; 16] = [
+const QUANTITIES: [&str; 17] = [
     "1",
     "2",
     "0",
@@ -46,6 +46,7 @@ const QUANTITIES: [&str; 16] = [
     " 1 ",
     "100000000000000000000n",
     "99999999999999999999999999999999999999",
+    "126999999999999999999Ei",
 ];
 
 /// The bodies of the reviews that a real API server sent.

@@ -34,8 +34,20 @@ const PURE: [&str; 10] =
     ["json", "manifest", "names", "quantity", "workload", "facts", "config", "policy", "rego", "review"];
 
 /// The modules of the shell, which it must not name either.
-const SHELL: [&str; 11] =
-    ["server", "cluster", "files", "feed", "metrics", "logging", "shutdown", "args", "command", "policies", "workers"];
+const SHELL: [&str; 12] = [
+    "server",
+    "cluster",
+    "files",
+    "feed",
+    "metrics",
+    "logging",
+    "shutdown",
+    "args",
+    "certificates",
+    "command",
+    "policies",
+    "workers",
+];
 
 /// What the pure core must not name: the world outside of its arguments.
 const IMPURE: [&str; 16] = [

@@ -20,6 +20,7 @@ mod generate;
 mod pairs;
 
 mod agreement;
+mod certs;
 mod configuration;
 mod direct;
 mod existing;

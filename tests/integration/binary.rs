@@ -14,17 +14,17 @@ use crate::support::client;
 use crate::support::reviews::plain_pod;
 
 const WAIT: Duration = Duration::from_secs(30);
-const LOOPBACK: [&str; 4] = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+pub(crate) const LOOPBACK: [&str; 4] = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
 
 /// A server that runs in a folder, with both of its outputs as lines.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     log: Receiver<String>,
     told: Receiver<String>,
 }
 
 impl Running {
-    fn start(folder: &Path, flags: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, flags: &[&str]) -> Self {
         let mut child = slicegate(folder, flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = lines(child.stdout.take().unwrap());
         let told = lines(child.stderr.take().unwrap());
@@ -37,7 +37,7 @@ impl Running {
     }
 
     /// The addresses of both ports.
-    fn addresses(&self) -> (String, String) {
+    pub(crate) fn addresses(&self) -> (String, String) {
         let line: serde_json::Value = serde_json::from_str(&self.logged("serving")).unwrap();
         (line["listen"].as_str().unwrap().to_owned(), line["admin"].as_str().unwrap().to_owned())
     }

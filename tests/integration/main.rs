@@ -21,6 +21,7 @@ mod support {
 
 mod admin;
 mod binary;
+mod certs;
 mod deadline;
 mod drain;
 mod explain;

@@ -47,8 +47,8 @@ fn placed(problem: &Problem, files: &BTreeMap<String, String>) {
         assert!(known, "{problem:?}");
         return;
     };
-    // Behind the last line, where the text ends too early.
-    let lines = text.split('\n').count() + 1;
+    // YAML ends a line at either; and a problem may be behind the last one, where the text ends too early.
+    let lines = text.split(['\n', '\r']).count() + 1;
     assert!(usize::try_from(problem.line).is_ok_and(|line| line <= lines), "{problem:?} in {lines} lines");
     assert!(problem.line > 0 || problem.column == 0, "{problem:?}");
 }
