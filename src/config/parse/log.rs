@@ -1,12 +1,14 @@
 //! Where mistakes are gathered while a text is read.
 //!
-//! Invariant: what comes out is in the order of the text, without repetitions, and bounded in number.
+//! Invariant: what comes out is in the order of the text, without repetitions, bounded in number and length, and holds nothing
+//! that acts on a terminal.
 
 use std::cell::RefCell;
 
 use granit_parser::Span;
 
 use super::{Mistake, Mistakes};
+use crate::review::text;
 
 /// The most mistakes that are kept; further ones are counted.
 const MOST: usize = 500;
@@ -72,7 +74,8 @@ impl Log {
     fn note(&self, mistake: Mistake) {
         let mut kept = self.kept.borrow_mut();
         if kept.len() < MOST {
-            kept.push(mistake);
+            // A message may repeat what its reader wrote.
+            kept.push(Mistake { message: text::item(&mistake.message), ..mistake });
         } else {
             let mut left_out = self.left_out.borrow_mut();
             *left_out = left_out.saturating_add(1);
