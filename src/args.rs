@@ -18,13 +18,19 @@ use crate::workers::child::Settings;
 
 mod certs;
 mod check;
+mod completions;
 mod explain;
+mod schema;
 mod test;
+mod version;
 
 pub use certs::Certs;
 pub use check::{Check, CheckFormat, Color, FailOn, JudgedBy};
+pub use completions::Completions;
 pub use explain::{Explain, ExplainFormat};
+pub use schema::Schema;
 pub use test::{Test, TestFormat};
+pub use version::{Version, VersionOutput};
 
 /// Admission control of shared GPU pools on Kubernetes.
 ///
@@ -51,6 +57,12 @@ pub enum Verb {
     Test(Test),
     /// Make or renew the certificates that the server needs.
     Certs(Certs),
+    /// Print the JSON Schema of the configuration.
+    Schema(Schema),
+    /// Print the completions of a shell.
+    Completions(Completions),
+    /// Print the versions of the program and of what it is made of.
+    Version(Version),
     /// Evaluate policies for the server that starts this.
     #[command(hide = true)]
     RegoWorker(RegoWorker),

@@ -8,10 +8,14 @@ use crate::workers;
 mod atomic;
 mod certs;
 mod check;
+mod completions;
+mod dev;
 mod dev;
 mod explain;
+mod schema;
 mod serve;
 mod test;
+mod version;
 
 /// Does what the command line says.
 ///
@@ -24,6 +28,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Explain(options) => explain::run(&options),
         Verb::Test(options) => test::run(&options),
         Verb::Certs(options) => certs::run(&options),
+        Verb::Schema(_) => schema::run(),
+        Verb::Completions(options) => completions::run(&options),
+        Verb::Version(options) => version::run(&options),
         Verb::RegoWorker(options) => workers::child::run(options.settings()),
     }
 }

@@ -13,6 +13,7 @@ use crate::policy::decision::{Action, RuleId};
 mod defaults;
 pub mod glob;
 pub mod parse;
+pub mod schema;
 
 pub use parse::{Mistake, Mistakes, parse};
 

@@ -22,7 +22,8 @@
 //! - [`server`]: TLS, limits, routes, the admin port, what all parts share; [`metrics`], [`logging`], [`shutdown`].
 //! - [`policies`]: which sets are in force, and how they change; [`workers`]: the processes that evaluate them.
 //! - [`feed`]: the interface by which a watch hands on what it learned; [`cluster`] and [`files`] are the two watches.
-//! - [`args`], [`duration`] and [`command`]: the command line; [`certificates`]: authorities and what they sign.
+//! - [`args`], [`duration`] and [`command`]: the command line; [`certificates`]: authorities and what they
+//!   sign; [`version`].
 //!
 //! # Invariants
 //!
@@ -55,5 +56,6 @@ pub mod rego;
 pub mod review;
 pub mod server;
 pub mod shutdown;
+pub mod version;
 pub mod workers;
 pub mod workload;

@@ -13,19 +13,19 @@ use log::Log;
 use value::{Fields, Value};
 
 mod claims;
-mod exemptions;
-mod globs;
+pub(crate) mod exemptions;
+pub(crate) mod globs;
 mod log;
-mod names;
-mod nodes;
-mod pools;
-mod rules;
+pub(crate) mod names;
+pub(crate) mod nodes;
+pub(crate) mod pools;
+pub(crate) mod rules;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod value;
 mod words;
-mod workloads;
+pub(crate) mod workloads;
 
 /// The one version of the configuration that is read.
 pub const API_VERSION: &str = "slicegate.io/v1alpha1";
@@ -92,7 +92,7 @@ pub fn parse(text: &str) -> Result<Config, Mistakes> {
     }
 }
 
-const FIELDS: [&str; 13] = [
+pub(super) const FIELDS: [&str; 13] = [
     "apiVersion",
     "kind",
     "enforcement",
@@ -107,6 +107,12 @@ const FIELDS: [&str; 13] = [
     "controllers",
     "onDeadline",
 ];
+
+pub(super) const DECLARATIONS: [&str; 2] = ["latency", "checkpoint"];
+pub(super) const LATENCY_CRITICAL: [&str; 1] = ["priorityClasses"];
+pub(super) const ENFORCEMENT: [Action; 3] = [Action::Deny, Action::Warn, Action::DryRun];
+pub(super) const EXISTING: [(&str, Existing); 2] = [("Enforce", Existing::Enforce), ("Keep", Existing::Keep)];
+pub(super) const ON_DEADLINE: [(&str, OnDeadline); 2] = [("deny", OnDeadline::Deny), ("allow", OnDeadline::Allow)];
 
 fn read(root: &Value<'_>, log: &Log) -> Option<Config> {
     if root.peek("kind") == Some("ConfigMap") {
@@ -133,24 +139,21 @@ fn read(root: &Value<'_>, log: &Log) -> Option<Config> {
 }
 
 fn words(fields: &Fields<'_>, config: &mut Config) {
-    let enforcement = [Action::Deny, Action::Warn, Action::DryRun].map(|action| (action.as_str(), action));
-    let existing = [("Enforce", Existing::Enforce), ("Keep", Existing::Keep)];
-    let on_deadline = [("deny", OnDeadline::Deny), ("allow", OnDeadline::Allow)];
+    let enforcement = ENFORCEMENT.map(|action| (action.as_str(), action));
     if let Some(action) = fields.get("enforcement").and_then(|value| value.word(&enforcement)) {
         config.enforcement = action;
     }
-    if let Some(word) = fields.get("existing").and_then(|value| value.word(&existing)) {
+    if let Some(word) = fields.get("existing").and_then(|value| value.word(&EXISTING)) {
         config.existing = word;
     }
-    if let Some(word) = fields.get("onDeadline").and_then(|value| value.word(&on_deadline)) {
+    if let Some(word) = fields.get("onDeadline").and_then(|value| value.word(&ON_DEADLINE)) {
         config.on_deadline = word;
     }
 }
 
 fn declarations(fields: &Fields<'_>, config: &mut Config) {
     let wanted = "label keys, such as {latency: example.com/latency, checkpoint: example.com/checkpoint}";
-    let Some(fields) = fields.get("declarations").and_then(|value| value.fields(&["latency", "checkpoint"], wanted))
-    else {
+    let Some(fields) = fields.get("declarations").and_then(|value| value.fields(&DECLARATIONS, wanted)) else {
         return;
     };
     let (latency, checkpoint) = (fields.get("latency"), fields.get("checkpoint"));
@@ -177,7 +180,7 @@ fn lists(fields: &Fields<'_>, config: &mut Config) {
     let defaults = std::mem::take(&mut config.controllers);
     config.controllers = globs::beside(defaults, controllers);
     let wanted = "a mapping such as {priorityClasses: [\"*-critical\"]}";
-    let critical = fields.get("latencyCritical").and_then(|value| value.fields(&["priorityClasses"], wanted));
+    let critical = fields.get("latencyCritical").and_then(|value| value.fields(&LATENCY_CRITICAL, wanted));
     if let Some(list) = critical.and_then(|fields| fields.get("priorityClasses")) {
         let each = "a PriorityClass or a glob of some";
         config.critical_priority_classes = globs::plain(&list, each, names::subdomain_glob);

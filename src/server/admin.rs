@@ -13,6 +13,7 @@ use http::header::CONTENT_TYPE;
 use http::{StatusCode, Uri};
 
 use super::App;
+use crate::version::VERSION;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -63,6 +64,8 @@ async fn policies(State(app): State<Arc<App>>) -> Response {
 }
 
 async fn version() -> Response {
-    let version = serde_json::json!({"name": "slicegate", "version": env!("CARGO_PKG_VERSION")});
-    ([(CONTENT_TYPE, "application/json")], version.to_string()).into_response()
+    match serde_json::to_string(&VERSION) {
+        Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
 }

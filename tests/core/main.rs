@@ -25,5 +25,6 @@ mod judging;
 mod kinds;
 mod properties;
 mod rego;
+mod schema;
 mod seeds;
 mod tidy;

@@ -59,7 +59,7 @@ fn reviews_of(case: &Value) -> Vec<String> {
     review.map(Value::to_string).into_iter().collect()
 }
 
-fn configurations() -> Vec<String> {
+pub(crate) fn configurations() -> Vec<String> {
     let own = read(&root().join("tests/fixtures/config"), "yaml");
     let of_case = |case: &Value| {
         let text = case.get("configuration").and_then(Value::as_str);

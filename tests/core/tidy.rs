@@ -34,7 +34,7 @@ const PURE: [&str; 10] =
     ["json", "manifest", "names", "quantity", "workload", "facts", "config", "policy", "rego", "review"];
 
 /// The modules of the shell, which it must not name either.
-const SHELL: [&str; 12] = [
+const SHELL: [&str; 13] = [
     "server",
     "cluster",
     "files",
@@ -47,6 +47,7 @@ const SHELL: [&str; 12] = [
     "command",
     "policies",
     "workers",
+    "version",
 ];
 
 /// What the pure core must not name: the world outside of its arguments.
@@ -104,7 +105,7 @@ fn every_module_says_what_it_does_and_is_reached() {
         }
         assert!(text.lines().count() <= 400, "{name} has over 400 lines");
         let stem = file.file_stem().unwrap().to_str().unwrap();
-        if !["main", "lib"].contains(&stem) {
+        if !["main", "lib", "build"].contains(&stem) {
             let declared = |text: &String| {
                 text.lines().any(|line| {
                     line.trim().trim_start_matches("pub ").trim_start_matches("pub(crate) ") == format!("mod {stem};")

@@ -31,4 +31,5 @@ mod manifests;
 mod protocol;
 mod reload;
 mod testing;
+mod verbs;
 mod workers;

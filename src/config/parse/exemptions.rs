@@ -16,8 +16,9 @@ use super::words::{listed, shown};
 use crate::policy::decision::RuleId;
 
 /// The lists of which one at least must be there.
-const LISTS: [&str; 5] = ["rules", "namespaces", "users", "groups", "workloads"];
-const FIELDS: [&str; 7] = ["rules", "namespaces", "users", "groups", "workloads", "until", "reason"];
+pub(in crate::config) const LISTS: [&str; 5] = ["rules", "namespaces", "users", "groups", "workloads"];
+pub(in crate::config) const FIELDS: [&str; 7] =
+    ["rules", "namespaces", "users", "groups", "workloads", "until", "reason"];
 
 /// Reads the list of exemptions.
 pub(super) fn read(list: &Value<'_>) -> Vec<Exemption> {

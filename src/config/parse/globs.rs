@@ -5,7 +5,7 @@ use super::value::Value;
 use super::words::shown;
 
 /// The most elements of a list: far beyond any use, and what keeps comparisons of all with all short.
-pub(super) const MOST: usize = 1000;
+pub(in crate::config) const MOST: usize = 1000;
 
 /// A glob and the value that it was read from.
 pub(super) type Located<'t> = (Value<'t>, Glob);

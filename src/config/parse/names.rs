@@ -7,7 +7,7 @@ use crate::names::{Verdict, bounded, label_key, made_of, subdomain};
 
 /// The most stars of a resource's glob: globs of pools are compared with each other, which takes the longer the more stars
 /// there are.
-const MOST_STARS: usize = 4;
+pub(in crate::config) const MOST_STARS: usize = 4;
 
 /// A glob of DNS subdomains, such as names of Namespaces and PriorityClasses.
 pub(super) fn subdomain_glob(text: &str) -> Verdict {

@@ -6,10 +6,17 @@ use super::super::{Pool, Toleration};
 use super::globs::MOST;
 use super::value::{Fields, Value};
 
+pub(in crate::config) const FIELDS: [&str; 2] = ["selector", "tolerations"];
+pub(in crate::config) const TOLERATION: [&str; 5] = ["key", "operator", "value", "effect", "tolerationSeconds"];
+pub(in crate::config) const OPERATORS: [(&str, bool); 2] = [("Exists", true), ("Equal", false)];
+pub(in crate::config) const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+/// What belongs to selectors of another sort.
+pub(in crate::config) const NO_LABELS: [&str; 2] = ["matchLabels", "matchExpressions"];
+
 /// Reads `nodes` into the pool.
 pub(super) fn read(value: &Value<'_>, pool: &mut Pool) {
     let wanted = "a mapping such as {selector: {gpu-mode: shared}, tolerations: []}";
-    let Some(fields) = value.fields(&["selector", "tolerations"], wanted) else { return };
+    let Some(fields) = value.fields(&FIELDS, wanted) else { return };
     if let Some(selector) = fields.get("selector") {
         read_selector(&selector, pool);
     }
@@ -21,7 +28,7 @@ pub(super) fn read(value: &Value<'_>, pool: &mut Pool) {
 fn read_selector(value: &Value<'_>, pool: &mut Pool) {
     let pairs = value.entries("a mapping of node labels, such as {gpu-mode: shared}").unwrap_or_default();
     for (key, value) in pairs {
-        if matches!(key.text, "matchLabels" | "matchExpressions") {
+        if NO_LABELS.contains(&key.text) {
             key.mistake("the selector is a nodeSelector; write the labels themselves, such as {gpu-mode: shared}");
             continue;
         }
@@ -45,8 +52,9 @@ fn read_tolerations(list: &Value<'_>, pool: &mut Pool) {
     }
     for item in items {
         let wanted = "a toleration, such as {key: nvidia.com/gpu.shared, operator: Exists, effect: NoSchedule}";
-        let known = ["key", "operator", "value", "effect", "tolerationSeconds"];
-        let Some(toleration) = item.fields(&known, wanted).map(|fields| read_toleration(&fields)) else { continue };
+        let Some(toleration) = item.fields(&TOLERATION, wanted).map(|fields| read_toleration(&fields)) else {
+            continue;
+        };
         if pool.tolerations.contains(&toleration) {
             item.mistake("the same toleration is in the list twice");
         } else {
@@ -61,7 +69,7 @@ fn read_toleration(fields: &Fields<'_>) -> Toleration {
     let operator = fields.get("operator");
     let exists = match &operator {
         None => Some(false),
-        Some(operator) => operator.word(&[("Exists", true), ("Equal", false)]),
+        Some(operator) => operator.word(&OPERATORS),
     };
     let value = fields.get("value").and_then(|value| {
         let text = value.checked("a taint's value", crate::names::label_value)?;
@@ -93,7 +101,7 @@ fn key_or_empty(text: &str) -> Result<(), String> {
 }
 
 fn effect(fields: &Fields<'_>) -> &'static str {
-    let words = ["NoSchedule", "PreferNoSchedule", "NoExecute"].map(|word| (word, word));
+    let words = EFFECTS.map(|word| (word, word));
     let value = fields.get("effect").filter(|value| !value.is_text(""));
     value.and_then(|value| value.word(&words)).unwrap_or_default()
 }

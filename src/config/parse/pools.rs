@@ -9,17 +9,17 @@ use super::words::shown;
 use super::{globs, names, nodes};
 
 /// The most pools.
-const MOST: usize = 256;
+pub(in crate::config) const MOST: usize = 256;
 
-const SHARING: [(&str, Sharing); 4] = [
+pub(in crate::config) const SHARING: [(&str, Sharing); 4] = [
     ("TimeSlicing", Sharing::TimeSlicing),
     ("MPS", Sharing::Mps),
     ("MIG", Sharing::Mig),
     ("Exclusive", Sharing::Exclusive),
 ];
-const STATES: [(&str, PoolState); 3] =
+pub(in crate::config) const STATES: [(&str, PoolState); 3] =
     [("Open", PoolState::Open), ("Draining", PoolState::Draining), ("Closed", PoolState::Closed)];
-const INTO: [(&str, InjectInto); 3] =
+pub(in crate::config) const INTO: [(&str, InjectInto); 3] =
     [("Pods", InjectInto::Pods), ("SuspendedJobs", InjectInto::SuspendedJobs), ("Templates", InjectInto::Templates)];
 
 /// Reads the list of pools.
@@ -52,7 +52,11 @@ pub(super) fn read(list: &Value<'_>, log: &Log) -> Vec<Pool> {
     claimants.into_iter().map(|claimant| claimant.pool).collect()
 }
 
-const FIELDS: [&str; 9] = ["name", "sharing", "state", "resources", "nodes", "limits", "inject", "admit", "default"];
+pub(in crate::config) const FIELDS: [&str; 9] =
+    ["name", "sharing", "state", "resources", "nodes", "limits", "inject", "admit", "default"];
+pub(in crate::config) const LIMITS: [&str; 2] = ["perContainer", "perPod"];
+pub(in crate::config) const INJECT: [&str; 3] = ["tolerations", "nodeSelector", "into"];
+pub(in crate::config) const ADMIT: [&str; 2] = ["latencyCritical", "requireCheckpoint"];
 
 fn name<'t>(fields: &Fields<'t>) -> Option<(Value<'t>, &'t str)> {
     let value = fields.require("name", "a pool needs a name that messages can use")?;
@@ -100,7 +104,7 @@ fn resources<'t>(fields: &Fields<'t>) -> Vec<globs::Located<'t>> {
 }
 
 fn limits(value: &Value<'_>, pool: &mut Pool) {
-    let Some(fields) = value.fields(&["perContainer", "perPod"], "limits, such as {perContainer: 1, perPod: 1}") else {
+    let Some(fields) = value.fields(&LIMITS, "limits, such as {perContainer: 1, perPod: 1}") else {
         return;
     };
     let container = fields.get_or_null("perContainer");
@@ -148,7 +152,7 @@ fn read_limit(value: &Value<'_>, limit: &mut Option<u64>) -> bool {
 
 fn inject(value: &Value<'_>, inject: &mut Inject) {
     let wanted = "what mutation adds, such as {tolerations: true, nodeSelector: true, into: Pods}";
-    let Some(fields) = value.fields(&["tolerations", "nodeSelector", "into"], wanted) else { return };
+    let Some(fields) = value.fields(&INJECT, wanted) else { return };
     let flag = |name: &str, default: bool| fields.get(name).and_then(|value| value.flag()).unwrap_or(default);
     inject.tolerations = flag("tolerations", inject.tolerations);
     inject.node_selector = flag("nodeSelector", inject.node_selector);
@@ -157,7 +161,7 @@ fn inject(value: &Value<'_>, inject: &mut Inject) {
 
 fn admit(value: &Value<'_>, pool: &mut Pool) {
     let wanted = "whom the pool admits, such as {latencyCritical: false, requireCheckpoint: true}";
-    let Some(fields) = value.fields(&["latencyCritical", "requireCheckpoint"], wanted) else { return };
+    let Some(fields) = value.fields(&ADMIT, wanted) else { return };
     let flag = |name: &str, default: bool| fields.get(name).and_then(|value| value.flag()).unwrap_or(default);
     pool.admits_latency_critical = flag("latencyCritical", pool.admits_latency_critical);
     pool.requires_checkpoint = flag("requireCheckpoint", pool.requires_checkpoint);

@@ -9,6 +9,9 @@ use super::value::{Key, Value};
 use super::words::{listed, nearest, shown};
 use crate::policy::decision::{Action, RuleId};
 
+pub(in crate::config) const FIELDS: [&str; 2] = ["action", "namespaces"];
+pub(in crate::config) const ACTIONS: [Action; 4] = [Action::Deny, Action::Warn, Action::DryRun, Action::Off];
+
 /// Reads the mapping of rule ids to their settings.
 pub(super) fn read(value: &Value<'_>) -> BTreeMap<RuleId, RuleSettings> {
     let mut rules = BTreeMap::new();
@@ -43,14 +46,14 @@ fn rule(key: &Key<'_>) -> Option<RuleId> {
 }
 
 fn settings(value: &Value<'_>) -> Option<RuleSettings> {
-    let fields = value.fields(&["action", "namespaces"], "settings, such as {action: warn}")?;
+    let fields = value.fields(&FIELDS, "settings, such as {action: warn}")?;
     let action = fields.get("action").and_then(|value| action(&value));
     let namespaces = fields.get("namespaces").map(|value| namespaces(&value)).unwrap_or_default();
     Some(RuleSettings { action, namespaces })
 }
 
 fn action(value: &Value<'_>) -> Option<Action> {
-    value.word(&[Action::Deny, Action::Warn, Action::DryRun, Action::Off].map(|action| (action.as_str(), action)))
+    value.word(&ACTIONS.map(|action| (action.as_str(), action)))
 }
 
 /// Globs of namespaces and their actions, the most specific first: names, then the longer globs, then by their text.

@@ -6,6 +6,8 @@ use super::names;
 use super::value::{Fields, Value};
 use crate::workload::kinds;
 
+pub(in crate::config) const FIELDS: [&str; 4] = ["group", "kind", "templates", "podSpecs"];
+
 /// Reads the list of further kinds.
 pub(super) fn read(list: &Value<'_>) -> Vec<ExtraKind> {
     let items = list.items("a list of kinds").unwrap_or_default();
@@ -16,7 +18,7 @@ pub(super) fn read(list: &Value<'_>) -> Vec<ExtraKind> {
     let wanted = "a kind, such as {group: example.com, kind: Trainer, templates: [/spec/template]}";
     let mut found: Vec<ExtraKind> = Vec::new();
     for item in items {
-        let Some(fields) = item.fields(&["group", "kind", "templates", "podSpecs"], wanted) else { continue };
+        let Some(fields) = item.fields(&FIELDS, wanted) else { continue };
         let Some(kind) = read_kind(&fields) else { continue };
         if found.iter().any(|other| other.group == kind.group && other.kind == kind.kind) {
             item.mistake(&format!("{} is in the list twice", named(&kind)));
