@@ -1,7 +1,7 @@
 //! Authorities, and the certificates for servers that they sign.
 //!
-//! What it does: makes both, reads an authority that is there, and writes files that belong together. Invariant: a private key
-//! is never part of a message, its file can be read by its owner alone, and a file is there whole or not at all.
+//! What it does: makes both, and reads an authority that is there. Invariant: a private key
+//! is never part of a message.
 
 use std::fmt;
 
@@ -13,10 +13,8 @@ use rcgen::{
 };
 use thiserror::Error;
 
-mod files;
 mod read;
 
-pub use files::{File, write};
 pub use read::names;
 
 /// For clocks that are late.

@@ -5,11 +5,9 @@ use std::process::ExitCode;
 use crate::args::{Args, Verb};
 use crate::workers;
 
-mod atomic;
 mod certs;
 mod check;
 mod completions;
-mod dev;
 mod dev;
 mod explain;
 mod schema;

@@ -22,6 +22,7 @@ use crate::policy::Policy;
 
 mod content;
 pub mod policies;
+pub mod replace;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,5 @@
 //! What is made can be read again, and what cannot sign is told.
 
-use std::fs;
-
 use jiff::ToSpan as _;
 
 use super::*;
@@ -69,17 +67,4 @@ fn no_key_is_shown() {
     let server = authority.sign(&["a".to_owned()], KeyType::EcdsaP256, now(), later(1)).unwrap();
     let shown = format!("{authority:?}{server:?}");
     assert!(shown.contains("BEGIN CERTIFICATE") && !shown.contains("PRIVATE"), "{shown}");
-}
-
-#[test]
-fn files_are_written_all_or_none() {
-    let folder = tempfile::tempdir().unwrap();
-    let [one, two] = ["one", "missing/two"].map(|name| folder.path().join(name));
-    let file = |path, text| File { path, is_private: true, text };
-    write(&[file(&one, "first")]).unwrap();
-    let (path, _) = write(&[file(&one, "second"), file(&two, "second")]).unwrap_err();
-    assert_eq!((&path, fs::read_to_string(&one).unwrap()), (&two, "first".to_owned()));
-    write(&[file(&one, "third")]).unwrap();
-    assert_eq!(fs::read_to_string(&one).unwrap(), "third");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
 }

@@ -12,7 +12,8 @@ use anyhow::{Context as _, bail};
 use jiff::{Timestamp, ToSpan as _};
 
 use crate::args::Certs;
-use crate::certificates::{self, Authority, CertificateError, File, Signed};
+use crate::certificates::{self, Authority, CertificateError, Signed};
+use crate::files::replace::{self, Access, File};
 
 /// Where the files are.
 struct Places {
@@ -93,13 +94,16 @@ impl Places {
     }
 
     fn write(&self, authority: &Authority, authority_key: Option<&str>, signed: &Signed) -> anyhow::Result<()> {
-        let file = |path, is_private, text| File { path, is_private, text };
-        let mut files = vec![file(&self.key, true, &signed.key), file(&self.certificate, false, &signed.certificate)];
+        let file = |path, access, text| File { path, access, text };
+        let mut files = vec![
+            file(&self.key, Access::Owner, &signed.key),
+            file(&self.certificate, Access::All, &signed.certificate),
+        ];
         if let Some(key) = authority_key {
-            files.push(file(&self.authority_key, true, key));
-            files.push(file(&self.authority, false, &authority.certificate));
+            files.push(file(&self.authority_key, Access::Owner, key));
+            files.push(file(&self.authority, Access::All, &authority.certificate));
         }
-        certificates::write(&files)
+        replace::write(&files)
             .map_err(|(path, error)| anyhow::Error::new(error).context(format!("cannot write {}", path.display())))
     }
 }

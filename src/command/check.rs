@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 use crate::args::{Check, CheckFormat, Color, FailOn};
+use crate::files::replace::{self, Access, File};
 use crate::policy::decision::Action;
 
 mod defaults;
@@ -60,8 +61,11 @@ fn mend(options: &Check, sources: &[Source], repaired: &[Source]) -> anyhow::Res
     for (before, after) in sources.iter().zip(repaired).filter(|(before, after)| before.text != after.text) {
         match &before.path {
             Some(path) if options.write => {
-                super::atomic::replace(path, after.text.as_bytes())
-                    .with_context(|| format!("cannot write {}; nothing of it was changed", path.display()))?;
+                // What a link leads to is changed, and the link stays.
+                let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+                replace::write(&[File { path: &target, access: Access::Kept, text: &after.text }]).map_err(
+                    |(path, error)| anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+                )?;
                 writeln!(std::io::stderr(), "repaired {}", path.display()).context("cannot write to standard error")?;
             }
             _ => {

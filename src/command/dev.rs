@@ -10,7 +10,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use jiff::{Timestamp, ToSpan as _};
 
-use crate::certificates::{self, Authority, File, KeyType};
+use crate::certificates::{Authority, KeyType};
+use crate::files::replace::{self, Access, File};
 use crate::server::tls::Pair;
 
 const FOLDER: &str = "certs";
@@ -77,11 +78,11 @@ fn make(address: IpAddr) -> anyhow::Result<()> {
     let authority = Authority::make("slicegate development authority", key, now, end)?;
     let signed = authority.sign(&names, key, now, end)?;
     std::fs::create_dir_all(FOLDER).with_context(|| format!("cannot make the folder {FOLDER}/"))?;
-    let file = |path, is_private, text| File { path: Path::new(path), is_private, text };
+    let file = |path, access, text| File { path: Path::new(path), access, text };
     let files = [
-        file(KEY, true, &signed.key),
-        file(CERTIFICATE, false, &signed.certificate),
-        file(AUTHORITY, false, &authority.certificate),
+        file(KEY, Access::Owner, &signed.key),
+        file(CERTIFICATE, Access::All, &signed.certificate),
+        file(AUTHORITY, Access::All, &authority.certificate),
     ];
-    certificates::write(&files).map_err(|(path, error)| anyhow::Error::new(error).context(path.display().to_string()))
+    replace::write(&files).map_err(|(path, error)| anyhow::Error::new(error).context(path.display().to_string()))
 }

@@ -13,10 +13,21 @@ use std::path::{Path, PathBuf};
 pub struct File<'f> {
     /// Where.
     pub path: &'f Path,
-    /// Whether its owner alone may read it.
-    pub is_private: bool,
+    /// Who may read it.
+    pub access: Access,
     /// What is in it.
     pub text: &'f str,
+}
+
+/// Who may read a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Its owner alone.
+    Owner,
+    /// Everybody.
+    All,
+    /// Whoever may read the one that is there.
+    Kept,
 }
 
 /// Writes files, over those that are there.
@@ -46,13 +57,34 @@ pub fn write(files: &[File<'_>]) -> Result<(), (PathBuf, io::Error)> {
 }
 
 fn put(place: &Path, file: &File<'_>) -> io::Result<()> {
-    let mode = if file.is_private { 0o600 } else { 0o644 };
+    let mode = if file.access == Access::All { 0o644 } else { 0o600 };
     let mut out = OpenOptions::new().write(true).create_new(true).mode(mode).open(place)?;
     out.write_all(file.text.as_bytes())?;
+    if file.access == Access::Kept {
+        out.set_permissions(std::fs::metadata(file.path)?.permissions())?;
+    }
     out.sync_all()
 }
 
 fn beside_of(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.new", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_written_all_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two] = ["one", "missing/two"].map(|name| folder.path().join(name));
+        let file = |path, text| File { path, access: Access::Owner, text };
+        write(&[file(&one, "first")]).unwrap();
+        let (path, _) = write(&[file(&one, "second"), file(&two, "second")]).unwrap_err();
+        assert_eq!((&path, std::fs::read_to_string(&one).unwrap()), (&two, "first".to_owned()));
+        write(&[file(&one, "third")]).unwrap();
+        assert_eq!(std::fs::read_to_string(&one).unwrap(), "third");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
 }
