@@ -13,9 +13,11 @@ use crate::duration;
 use crate::logging::Format;
 use crate::names;
 use crate::server::Limits;
+use crate::server::routes::SMALL;
 use crate::workers;
 use crate::workers::child::Settings;
 
+mod bounds;
 mod certs;
 mod check;
 mod completions;
@@ -24,6 +26,7 @@ mod schema;
 mod test;
 mod version;
 
+use bounds::{Bounds, Rego};
 pub use certs::Certs;
 pub use check::{Check, CheckFormat, Color, FailOn, JudgedBy};
 pub use completions::Completions;
@@ -102,6 +105,18 @@ pub struct Serve {
     #[arg(long, env = "SLICEGATE_TLS_KEY", value_name = "FILE", requires = "tls_cert", required_unless_present("dev"))]
     pub tls_key: Option<PathBuf>,
 
+    /// Authorities, as PEM; who has no client certificate by one of them is refused [default: whoever asks is answered]
+    ///
+    /// An API server sends a certificate only where its AdmissionConfiguration names a kubeconfig with one for its webhooks;
+    /// README says how. Probes are on the admin port and need none.
+    #[arg(long, env = "SLICEGATE_CLIENT_CA", value_name = "FILE", conflicts_with = "dev")]
+    pub client_ca: Option<PathBuf>,
+
+    /// A name that a client certificate may bear, as its common name or a subject alternative name; give it again for each
+    /// further one [default: any]
+    #[arg(long, env = "SLICEGATE_CLIENT_NAME", value_name = "NAME", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new(), requires = "client_ca")]
+    pub client_name: Vec<String>,
+
     /// The configuration, as YAML, in place of the cluster's ConfigMap slicegate-config [default: one shared pool]
     #[arg(long, env = "SLICEGATE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -164,24 +179,6 @@ pub struct Serve {
     bounds: Bounds,
 }
 
-/// What bounds the evaluation of policies.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Policies")]
-#[allow(clippy::struct_field_names, reason = "the names of the fields are those of the flags")]
-struct Rego {
-    /// How many processes evaluate policies, beside one that stands ready [default: one for each core]
-    #[arg(long, env = "SLICEGATE_REGO_WORKERS", value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
-    rego_workers: Option<u16>,
-
-    /// The processor time that one policy set may take for one request
-    #[arg(long, env = "SLICEGATE_REGO_BUDGET", value_name = "DURATION", value_parser = positive, default_value = "20ms")]
-    rego_budget: Duration,
-
-    /// The memory that one policy set may take for one request, beyond what all loaded sets take
-    #[arg(long, env = "SLICEGATE_REGO_MEMORY", value_name = "SIZE", value_parser = size, default_value = "64MiB")]
-    rego_memory: usize,
-}
-
 /// What a worker process is told by the server that starts it.
 #[derive(Debug, clap::Args)]
 pub struct RegoWorker {
@@ -201,52 +198,30 @@ impl RegoWorker {
     }
 }
 
-/// What bounds the server.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Limits")]
-struct Bounds {
-    /// The longest that a TLS handshake may take
-    #[arg(long, env = "SLICEGATE_HANDSHAKE_TIMEOUT", value_name = "DURATION", value_parser = duration::parse, default_value = "5s")]
-    handshake_timeout: Duration,
-
-    /// The longest that the head of a request may take, from its first byte to its last
-    #[arg(long, env = "SLICEGATE_HEADER_TIMEOUT", value_name = "DURATION", value_parser = positive, default_value = "10s")]
-    header_timeout: Duration,
-
-    /// The longest that the body of a request may take; answered with 408
-    #[arg(long, env = "SLICEGATE_BODY_TIMEOUT", value_name = "DURATION", value_parser = duration::parse, default_value = "10s")]
-    body_timeout: Duration,
-
-    /// How long a connection may rest between requests
-    #[arg(long, env = "SLICEGATE_IDLE_TIMEOUT", value_name = "DURATION", value_parser = positive, default_value = "3m")]
-    idle_timeout: Duration,
-
-    /// The age at which a connection is ended between requests, so that load moves to new replicas
-    #[arg(long, env = "SLICEGATE_CONNECTION_AGE", value_name = "DURATION", value_parser = positive, default_value = "10m")]
-    connection_age: Duration,
-
-    /// The largest body, such as 8MiB or 900KiB; beyond it 413
-    #[arg(long, env = "SLICEGATE_MAX_BODY", value_name = "SIZE", value_parser = size, default_value = "8MiB")]
-    max_body: usize,
-
-    /// The most memory for bodies of more than 64KiB that are read at a time; beyond it 429
-    #[arg(long, env = "SLICEGATE_MAX_BODY_MEMORY", value_name = "SIZE", value_parser = size, default_value = "64MiB")]
-    max_body_memory: usize,
-
-    /// The most connections at a time; beyond it they are closed at once
-    #[arg(long, env = "SLICEGATE_MAX_CONNECTIONS", value_name = "COUNT", default_value_t = 2_000)]
-    max_connections: usize,
-
-    /// The most requests at a time; beyond it 429
-    #[arg(long, env = "SLICEGATE_MAX_IN_FLIGHT", value_name = "COUNT", default_value_t = 1_000)]
-    max_in_flight: usize,
-
-    /// The most requests at a time on one HTTP/2 connection
-    #[arg(long, env = "SLICEGATE_MAX_STREAMS", value_name = "COUNT", default_value_t = 250)]
-    max_streams: u32,
-}
+/// The longest that an API server waits for an answer.
+const LONGEST: Duration = Duration::from_secs(30);
 
 impl Serve {
+    /// What two options say that cannot both hold, or what one says that would never hold: a limit that is there and does
+    /// nothing is worse than none.
+    pub fn contradiction(&self) -> Option<String> {
+        let (bounds, budget) = (&self.bounds, self.rego.rego_budget);
+        if bounds.max_body > bounds.max_body_memory && bounds.max_body > SMALL {
+            let (body, memory) = (bounds.max_body, bounds.max_body_memory);
+            return Some(format!(
+                "--max-body ({body} bytes) is more than --max-body-memory ({memory} bytes): the largest bodies would be turned \
+                 away for ever"
+            ));
+        }
+        if budget > LONGEST {
+            return Some(
+                "--rego-budget is more than 30s, the longest that an API server waits: it would never end anything"
+                    .to_owned(),
+            );
+        }
+        None
+    }
+
     /// Where reviews are answered.
     pub fn listen(&self) -> SocketAddr {
         self.listen.unwrap_or_else(|| self.address(8443))
@@ -307,18 +282,6 @@ fn namespace(text: &str) -> Result<String, String> {
     names::dns_label(text).map(|()| text.to_owned())
 }
 
-fn positive(text: &str) -> Result<Duration, String> {
-    duration::parse(text)
-        .and_then(|value| if value.is_zero() { Err("must be more than 0s".to_owned()) } else { Ok(value) })
-}
-
-fn size(text: &str) -> Result<usize, String> {
-    let units = [("MiB", 1_usize << 20), ("KiB", 1 << 10), ("", 1)];
-    let found = units.iter().find_map(|(unit, size)| text.strip_suffix(unit).map(|number| (number, *size)));
-    let size = found.and_then(|(number, size)| number.trim_end().parse::<usize>().ok()?.checked_mul(size));
-    size.ok_or_else(|| format!("{text:?} is no size; write it like 8MiB, 900KiB or 4096"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,6 +331,9 @@ mod tests {
             &["--dev", "--tls-cert", "a", "--tls-key", "b"],
             &["--tls-cert", "a", "--tls-key", "b", "--facts", "f"],
             &["--max-body", "8MB"],
+            &["--tls-cert", "a", "--tls-key", "b", "--client-name", "kube-apiserver"],
+            &["--tls-cert", "a", "--tls-key", "b", "--client-ca", "c", "--client-name", ""],
+            &["--dev", "--client-ca", "c"],
             &["--idle-timeout", "0s"],
             &["--header-timeout", "10"],
         ] {
@@ -378,8 +344,23 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_units() {
-        assert_eq!((size("8MiB"), size("900KiB"), size("4096")), (Ok(8 << 20), Ok(900 << 10), Ok(4096)));
-        assert!(size("8MB").is_err() && size("-1").is_err() && size("").is_err());
+    fn a_limit_that_could_not_hold_is_told() {
+        let base = ["--tls-cert", "a", "--tls-key", "b"];
+        let with = |flags: &[&'static str]| serve(&[&base[..], flags].concat()).map(|serve| serve.contradiction());
+        assert_eq!(with(&[]).unwrap(), None);
+        for flags in [["--max-body-memory", "1MiB"], ["--rego-budget", "31s"]] {
+            assert!(with(&flags).unwrap().unwrap().contains(flags[0]), "{flags:?}");
+        }
+        for flag in [
+            "--handshake-timeout",
+            "--body-timeout",
+            "--max-connections",
+            "--max-in-flight",
+            "--max-streams",
+            "--rego-budget",
+        ] {
+            let zero = if flag.starts_with("--max") { "0" } else { "0s" };
+            assert_eq!(with(&[flag, zero]).unwrap_err().exit_code(), 2, "{flag}");
+        }
     }
 }

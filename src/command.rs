@@ -4,10 +4,13 @@ use std::process::ExitCode;
 
 use crate::args::{Args, Verb};
 use crate::workers;
+use clap::CommandFactory as _;
+use clap::error::ErrorKind;
 
 mod certs;
 mod check;
 mod completions;
+mod descriptors;
 mod dev;
 mod explain;
 mod schema;
@@ -21,7 +24,10 @@ mod version;
 /// What went wrong at run time, with its causes; mistakes in the command line are told before this is called.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
-        Verb::Serve(options) => serve::run(&options),
+        Verb::Serve(options) => match options.contradiction() {
+            Some(contradiction) => Args::command().error(ErrorKind::ArgumentConflict, contradiction).exit(),
+            None => serve::run(&options),
+        },
         Verb::Check(options) => check::run(&options),
         Verb::Explain(options) => explain::run(&options),
         Verb::Test(options) => test::run(&options),

@@ -4,18 +4,23 @@
 //! exceptions are the digest of the configuration, of which one stands there at a time, and the names and digests of policy
 //! sets, of which there are as many as the platform team makes.
 
+use std::fmt::Write as _;
+
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use ring::digest::{SHA256, digest};
 
 use crate::policy::Phase;
 use crate::policy::decision::{Finding, Rule, Spared};
 use crate::rego::state::{SetReport, State};
 use crate::review::Operation;
 use crate::workers::meter::Meter;
+
+pub(crate) mod register;
 
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
@@ -68,11 +73,16 @@ pub struct Metrics {
     durations: [Histogram; 2],
     findings: Counters<3>,
     digest: Family<[(&'static str, String); 1], Gauge>,
+    generations: [Gauge; 2],
+    policies_digest: Family<[(&'static str, String); 1], Gauge>,
     problems: Family<Labels<1>, Gauge>,
+    reloads: Counters<2>,
     /// Without labels, and without a value before there is a certificate: zero would be a date.
     certificate_end: Family<Labels<0>, Gauge>,
     /// Requests that got no review's answer, by reason.
     pub rejected: Counters<1>,
+    /// The time that large reviews wait for a core.
+    pub large_queue: Histogram,
     /// Requests being answered.
     pub in_flight: Gauge,
     /// Connections that are open, by port.
@@ -85,8 +95,7 @@ pub struct Metrics {
     pub accept_errors: Counter,
     /// Panics that the last net caught.
     pub panics: Counter,
-    /// Answers given because the deadline came.
-    pub deadlines: Counter,
+    deadlines: Counters<1>,
     /// Patches that were left out since they did not apply.
     pub patch_errors: Counter,
     /// Reads of Namespaces that the watch did not know, by outcome.
@@ -110,16 +119,20 @@ impl Metrics {
             durations: [Histogram::new(DURATIONS), Histogram::new(DURATIONS)],
             findings: Family::default(),
             digest: Family::default(),
+            generations: Default::default(),
+            policies_digest: Family::default(),
             problems: Family::default(),
+            reloads: Family::default(),
             certificate_end: Family::default(),
             rejected: Family::default(),
+            large_queue: Histogram::new(DURATIONS),
             in_flight: Gauge::default(),
             connections: Family::default(),
             connections_ended: Family::default(),
             connections_accepted: Family::default(),
             accept_errors: Counter::default(),
             panics: Counter::default(),
-            deadlines: Counter::default(),
+            deadlines: Family::default(),
             patch_errors: Counter::default(),
             namespace_reads: Family::default(),
             policies: Meter::default(),
@@ -160,6 +173,11 @@ impl Metrics {
         }
     }
 
+    /// Counts an answer that was given because the deadline came, by what was waited for: a word of a closed set.
+    pub fn late(&self, waited_for: &'static str) {
+        self.deadlines.get_or_create(&[("waited_for", waited_for)]).inc();
+    }
+
     /// Counts a write that the guard answered, by a word of a closed set, and the time of one that it judged.
     pub fn guarded(&self, outcome: &'static str, judged: bool, seconds: f64) {
         self.guarded.get_or_create(&[("outcome", outcome)]).inc();
@@ -180,10 +198,16 @@ impl Metrics {
             let count = reports.iter().filter(|report| report.state == state).count();
             self.states.get_or_create(&[("state", state.as_str())]).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
+        let [_, policies] = &self.generations;
+        policies.inc();
+        self.policies_digest.clear();
+        self.policies_digest.get_or_create(&[("digest", digest_of(reports))]).set(1);
     }
 
     /// Shows which configuration is in force.
     pub fn set_digest(&self, digest: &str) {
+        let [configuration, _] = &self.generations;
+        configuration.inc();
         self.digest.clear();
         self.digest.get_or_create(&[("digest", digest.to_owned())]).set(1);
     }
@@ -191,6 +215,11 @@ impl Metrics {
     /// Shows whether a source of what is watched is in trouble, while the last good state of it stays in force.
     pub fn set_problem(&self, source: &'static str, problem: bool) {
         self.problems.get_or_create(&[("source", source)]).set(i64::from(problem));
+    }
+
+    /// Counts a look at certificate files that found something else, by its source and a word of a closed set.
+    pub fn reloaded(&self, source: &'static str, outcome: &'static str) {
+        self.reloads.get_or_create(&[("source", source), ("outcome", outcome)]).inc();
     }
 
     /// Shows when the served certificate ends, in seconds since 1970.
@@ -212,44 +241,6 @@ impl Metrics {
         text::encode(&mut out, &self.registry)?;
         Ok(out)
     }
-
-    fn registered(mut self) -> Self {
-        let registry = &mut self.registry;
-        registry.register("requests", "Reviews that were answered", self.requests.clone());
-        let durations: Family<Labels<1>, Histogram, fn() -> Histogram> =
-            Family::new_with_constructor(|| Histogram::new(DURATIONS));
-        // The handles are taken out once, so that a request looks up no label.
-        self.durations = [Phase::Mutate, Phase::Validate]
-            .map(|phase| durations.get_or_create_owned(&[("endpoint", endpoint(phase))]));
-        registry.register("request_duration_seconds", "Time from a review's last byte to its answer", durations);
-        registry.register("findings", "Findings of rules", self.findings.clone());
-        registry.register("configuration", "The configuration in force", self.digest.clone());
-        registry.register(
-            "source_problem",
-            "Whether something watched is out of reach or wrong",
-            self.problems.clone(),
-        );
-        let end = self.certificate_end.clone();
-        registry.register("certificate_expiry_timestamp_seconds", "When the served certificate ends", end);
-        registry.register("rejected_requests", "Requests that were no review or came too many", self.rejected.clone());
-        registry.register("requests_in_flight", "Requests being answered", self.in_flight.clone());
-        registry.register("connections", "Connections that are open", self.connections.clone());
-        registry.register("connections_accepted", "Connections that were accepted", self.connections_accepted.clone());
-        registry.register("connections_ended", "Connections that the server ended", self.connections_ended.clone());
-        registry.register("accept_errors", "Failures of accepting a connection", self.accept_errors.clone());
-        registry.register("panics", "Panics that were caught while a review was judged", self.panics.clone());
-        registry.register("deadlines", "Answers given because the deadline came", self.deadlines.clone());
-        registry.register("patch_errors", "Patches left out since they did not apply", self.patch_errors.clone());
-        registry.register("policy_set", "Policy sets, 1 where a form of it is in force", self.sets.clone());
-        registry.register("policy_sets", "Policy sets by state", self.states.clone());
-        registry.register("policy_findings", "Findings of policy sets", self.policy_findings.clone());
-        registry.register("guard_requests", "Writes of ConfigMaps that the guard answered", self.guarded.clone());
-        let duration = self.guard_duration.clone();
-        registry.register("guard_duration_seconds", "Time that the guard took for a write that it judged", duration);
-        self.policies.register(registry);
-        registry.register("namespace_reads", "Reads of Namespaces not watched yet", self.namespace_reads.clone());
-        self
-    }
 }
 
 impl Default for Metrics {
@@ -264,6 +255,19 @@ pub fn endpoint(phase: Phase) -> &'static str {
         Phase::Mutate => "mutate",
         Phase::Validate => "validate",
     }
+}
+
+/// One digest of which form of each set is in force, the same in whatever order they stand.
+fn digest_of(reports: &[SetReport]) -> String {
+    let form = |report: &SetReport| format!("{} {} {}\n", report.key, report.state.as_str(), report.digest);
+    let mut forms: Vec<String> = reports.iter().map(form).collect();
+    forms.sort_unstable();
+    let mut text = String::new();
+    for byte in digest(&SHA256, forms.concat().as_bytes()).as_ref() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -284,6 +288,7 @@ mod tests {
             text.contains(r#"slicegate_request_duration_seconds_bucket{le="0.00005",endpoint="validate"} 1"#),
             "{text}"
         );
+        assert!(text.contains("slicegate_generation{of=\"configuration\"} 2"), "{text}");
         assert!(text.ends_with("# EOF\n"));
     }
 }

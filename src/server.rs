@@ -40,6 +40,7 @@ use listener::Port;
 use readiness::Readiness;
 use recent::Recent;
 use tls::Certificates;
+use tls::clients::Clients;
 
 /// What bounds the server. Every bound is an option of `slicegate serve`, which says what it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,15 +223,20 @@ impl App {
     }
 }
 
-/// The port on which reviews are answered.
+/// The port on which reviews are answered, to whoever asks or to these clients alone.
 ///
 /// # Errors
 /// See [`tls::server_config`].
-pub fn webhook(app: &Arc<App>, certificates: Arc<Certificates>) -> Result<Port, rustls::Error> {
+pub fn webhook(
+    app: &Arc<App>,
+    certificates: Arc<Certificates>,
+    clients: Option<Arc<Clients>>,
+) -> Result<Port, rustls::Error> {
     Ok(Port {
         name: "webhook",
-        tls: Some(Arc::new(tls::server_config(certificates)?)),
+        tls: Some(Arc::new(tls::server_config(certificates, clients.clone())?)),
         router: routes::router(Arc::clone(app)),
+        clients: clients.map(|clients| (clients, routes::strangers(Arc::clone(app)))),
         limits: app.limits.clone(),
         until: app.shutdown.stopping(),
     })
@@ -241,6 +247,7 @@ pub fn admin(app: &Arc<App>) -> Port {
     Port {
         name: "admin",
         tls: None,
+        clients: None,
         router: admin::router(Arc::clone(app)),
         limits: Limits { max_connections: 100, max_streams: 10, ..app.limits.clone() },
         until: app.shutdown.aborting(),

@@ -4,10 +4,12 @@
 //! here and ends before it was told to is a reason for the process to end.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -77,7 +79,9 @@ pub struct Tasks(JoinSet<(&'static str, anyhow::Result<()>)>);
 impl Tasks {
     /// Starts a task.
     pub fn spawn(&mut self, name: &'static str, task: impl Future<Output = anyhow::Result<()>> + Send + 'static) {
-        self.0.spawn(async move { (name, task.await) });
+        // A panic is the task's own end too, and has its name.
+        let task = AssertUnwindSafe(task).catch_unwind();
+        self.0.spawn(async move { (name, task.await.unwrap_or_else(|_| Err(anyhow::anyhow!("it panicked")))) });
     }
 
     /// Waits until one of them ends, and says which and why. Waits for ever where there is none.
@@ -85,7 +89,7 @@ impl Tasks {
         match self.0.join_next().await {
             Some(Ok((name, Ok(())))) => anyhow::anyhow!("{name} ended by itself"),
             Some(Ok((name, Err(error)))) => error.context(format!("{name} failed")),
-            Some(Err(error)) => anyhow::Error::new(error).context("a task ended in a panic"),
+            Some(Err(error)) => anyhow::Error::new(error).context("a task was cut off"),
             None => std::future::pending().await,
         }
     }
@@ -118,5 +122,9 @@ mod tests {
         let mut tasks = Tasks::default();
         tasks.spawn("the watch", async { anyhow::bail!("gone") });
         assert_eq!(format!("{:#}", tasks.first_end().await), "the watch failed: gone");
+        tasks.spawn("the port", async { panic!("oh") });
+        assert_eq!(format!("{:#}", tasks.first_end().await), "the port failed: it panicked");
+        tasks.spawn("the port", async { Ok(()) });
+        assert_eq!(format!("{:#}", tasks.first_end().await), "the port ended by itself");
     }
 }

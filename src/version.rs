@@ -9,6 +9,8 @@ pub struct Version {
     pub name: &'static str,
     /// The program's own version.
     pub version: &'static str,
+    /// The commit that it was built from, where the build says (`SLICEGATE_REVISION`).
+    pub revision: &'static str,
     /// The compiler that built it.
     pub rust: &'static str,
     /// The newest Kubernetes whose API types it knows.
@@ -25,6 +27,10 @@ pub struct Version {
 pub const VERSION: Version = Version {
     name: "slicegate",
     version: env!("CARGO_PKG_VERSION"),
+    revision: match option_env!("SLICEGATE_REVISION") {
+        Some(revision) => revision,
+        None => "unknown",
+    },
     rust: env!("SLICEGATE_RUST"),
     kubernetes: env!("SLICEGATE_KUBERNETES"),
     admission: crate::review::API_VERSION,

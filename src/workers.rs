@@ -192,7 +192,7 @@ impl Workers {
         // What is written here are texts and lists of them, which always serialise.
         let context = serde_json::to_vec(question.context).unwrap_or_default().into();
         let (phase, body, deadline) = (question.phase, question.body.clone(), question.deadline);
-        let job = Job { phase, sets, context, body, deadline, unexplained: 0, reply };
+        let job = Job { phase, sets, context, body, since: started, deadline, unexplained: 0, reply };
         if job.open().is_empty() {
             job.finish(Vec::new());
         } else {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::bounds::positive;
 use crate::duration;
 use crate::names;
 
@@ -107,7 +108,7 @@ pub struct JudgedBy {
     pub groups: Vec<String>,
 
     /// How long one object, or the cluster's first answer, may take
-    #[arg(long, env = "SLICEGATE_CHECK_TIMEOUT", value_name = "DURATION", value_parser = super::positive, default_value = "30s")]
+    #[arg(long, env = "SLICEGATE_CHECK_TIMEOUT", value_name = "DURATION", value_parser = positive, default_value = "30s")]
     pub timeout: Duration,
 
     /// The processor time that one policy set may take for one object

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use futures::FutureExt as _;
+use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::TaskTracker;
 
-use super::dev;
+use super::{descriptors, dev};
 use crate::args::Serve;
 use crate::cluster::{self, Cluster};
 use crate::facts::Facts;
@@ -22,6 +23,8 @@ use crate::feed::{Sink, Watched};
 use crate::policies::Registry;
 use crate::server::following::{Following, FromCluster};
 use crate::server::guard::Scope;
+use crate::server::listener::Port;
+use crate::server::tls::clients::{Authorities, Clients};
 use crate::server::tls::{Certificates, Pair};
 use crate::server::{self, App, reload};
 use crate::shutdown::Tasks;
@@ -44,10 +47,12 @@ async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> 
     // Signals first, so that one that comes early ends the process as one that comes late does.
     let mut signals = Signals::new()?;
     let pair = if options.dev { dev::pair(options.listen().ip())? } else { pair(options)? };
-    let mut app = App::with_workers(default_policy(), Facts::default(), options.limits(), options.workers());
+    let clients = clients(options)?;
+    let limits = descriptors::enough_for(options.limits());
+    let mut app = App::with_workers(default_policy(), Facts::default(), limits, options.workers());
     app.metrics.add_counter("log_lines_dropped", "Lines that were not logged since nobody read them", log.dropped());
     let app = Arc::new(app);
-    let condition = app.readiness.condition("tls", "there is no certificate yet");
+    let condition = app.readiness.condition(reload::CONDITION, "there is no certificate yet");
     let served = Arc::new(Certificates::default());
     reload::serve(&app, &served, pair);
     condition.fulfil();
@@ -57,15 +62,19 @@ async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> 
 
     let mut tasks = Tasks::default();
     let connections = TaskTracker::new();
-    start(&mut tasks, &app, (webhook, admin), &served, &connections)?;
+    let reviews = server::webhook(&app, Arc::clone(&served), clients.clone())?;
+    start(&mut tasks, &app, (reviews, webhook), admin, &connections);
     follow(&mut tasks, &app, options, &connections).await?;
-    follow_certificate(&mut tasks, &app, &served, options);
+    follow_certificates(&mut tasks, &app, &served, clients, options);
     tracing::info!(listen = %addresses.0, admin = %addresses.1, config = app.rules().policy.digest, "serving");
     if options.dev {
         dev::explain(addresses.0, addresses.1)?;
     }
     tokio::select! {
-        error = tasks.first_end() => return Err(error),
+        error = tasks.first_end() => {
+            tracing::error!(error = format!("{error:#}"), "ending: a part of the program ended by itself");
+            return Err(error);
+        }
         () = signals.next() => {}
     }
     tracing::info!("ending: finishing what is in flight");
@@ -85,15 +94,14 @@ async fn serve(options: &Serve, log: &logging::Log) -> anyhow::Result<ExitCode> 
 fn start(
     tasks: &mut Tasks,
     app: &Arc<App>,
-    (webhook, admin): (TcpListener, TcpListener),
-    certificates: &Arc<Certificates>,
+    (reviews, webhook): (Port, TcpListener),
+    admin: TcpListener,
     connections: &TaskTracker,
-) -> anyhow::Result<()> {
-    let (reviews, people) = (server::webhook(app, Arc::clone(certificates))?, server::admin(app));
+) {
     // Not waited for at the end: who watches the drain does not hold it up.
     let watchers = TaskTracker::new();
     for (name, port, socket, tracker) in
-        [("the webhook port", reviews, webhook, connections), ("the admin port", people, admin, &watchers)]
+        [("the webhook port", reviews, webhook, connections), ("the admin port", server::admin(app), admin, &watchers)]
     {
         let run = port.run(socket, Arc::clone(app), tracker.clone());
         tasks.spawn(name, async move {
@@ -101,13 +109,19 @@ fn start(
             Ok(())
         });
     }
-    Ok(())
 }
 
 fn pair(options: &Serve) -> anyhow::Result<Pair> {
     let files = options.tls_cert.as_ref().zip(options.tls_key.as_ref());
     let (certificate, key) = files.context("there is no certificate to serve; give --tls-cert and --tls-key")?;
-    Ok(Pair::from_files(certificate, key)?)
+    Ok(Pair::from_files(certificate, key)?.valid_at(Timestamp::now(), &certificate.display().to_string())?)
+}
+
+/// Who may ask; nothing where everybody may.
+fn clients(options: &Serve) -> anyhow::Result<Option<Arc<Clients>>> {
+    let Some(file) = &options.client_ca else { return Ok(None) };
+    let authorities = Authorities::from_file(file).context("--client-ca")?;
+    Ok(Some(Arc::new(Clients::new(authorities, options.client_name.clone()))))
 }
 
 /// Starts to watch whatever the options name: files, a cluster, or both. A file that is wrong at the start is told at once;
@@ -170,12 +184,23 @@ fn found(options: &Serve) -> cluster::Options {
     }
 }
 
-/// Follows the files of the certificate, where there are any.
-fn follow_certificate(tasks: &mut Tasks, app: &Arc<App>, served: &Arc<Certificates>, options: &Serve) {
+/// Follows the files of the certificate and of the clients' authorities, where there are any.
+fn follow_certificates(
+    tasks: &mut Tasks,
+    app: &Arc<App>,
+    served: &Arc<Certificates>,
+    clients: Option<Arc<Clients>>,
+    options: &Serve,
+) {
+    let stop = || app.shutdown.aborting();
     if let (Some(certificate), Some(key)) = (options.tls_cert.clone(), options.tls_key.clone()) {
-        let (app, served, stop) = (Arc::clone(app), Arc::clone(served), app.shutdown.aborting());
-        let watch = reload::follow(app, served, (certificate, key), files::INTERVAL, stop);
+        let served = Arc::clone(served);
+        let watch = reload::follow(Arc::clone(app), served, (certificate, key), files::INTERVAL, stop());
         tasks.spawn("the watch of the certificate", watch.map(Ok));
+    }
+    if let (Some(file), Some(clients)) = (options.client_ca.clone(), clients) {
+        let watch = reload::follow_clients(Arc::clone(app), clients, file, files::INTERVAL, stop());
+        tasks.spawn("the watch of --client-ca", watch.map(Ok));
     }
 }
 

@@ -39,21 +39,25 @@ pub(super) async fn answer(app: &Arc<App>, phase: Phase, body: Bytes, deadline: 
     if body.len() < LARGE {
         return judge(app, phase, &body, started, deadline).await;
     }
-    let Ok(Ok(core)) = tokio::time::timeout_at(deadline, Arc::clone(&app.large).acquire_owned()).await else {
-        return late(app, phase, &body);
-    };
-    let (app, runtime) = (Arc::clone(app), Handle::current());
-    let judged = move || {
+    let core = tokio::time::timeout_at(deadline, Arc::clone(&app.large).acquire_owned()).await;
+    app.metrics.large_queue.observe(started.elapsed().as_secs_f64());
+    let Ok(Ok(core)) = core else { return late(app, phase, &body) };
+    let (judging, runtime, judged) = (Arc::clone(app), Handle::current(), body.clone());
+    let work = move || {
         // Held here and not by the request, which may be gone before the work is.
         let _core = core;
-        runtime.block_on(judge(&app, phase, &body, started, deadline))
+        runtime.block_on(judge(&judging, phase, &judged, started, deadline))
     };
-    tokio::task::spawn_blocking(judged).await.unwrap_or(Err(Rejection::Panicked))
+    match tokio::time::timeout_at(deadline, tokio::task::spawn_blocking(work)).await {
+        Ok(judged) => judged.unwrap_or(Err(Rejection::Panicked)),
+        // The rules themselves took too long; the work ends unheard.
+        Err(_) => late(app, phase, &body),
+    }
 }
 
-/// The answer to a large review that found no free core before its deadline.
+/// The answer to a large review that found no free core before its deadline, or was not through by then.
 fn late(app: &App, phase: Phase, body: &[u8]) -> Result<Bytes, Rejection> {
-    app.metrics.deadlines.inc();
+    app.metrics.late("large");
     let uid = review::uid(body).ok_or(Rejection::Deadline)?;
     let reason = "the deadline came before this large object could be judged; try again";
     let let_through = app.rules().policy.config.at_deadline() == OnDeadline::Allow;
@@ -88,6 +92,10 @@ async fn judge(app: &App, phase: Phase, body: &Bytes, started: Instant, deadline
         app.metrics.patch_errors.inc();
         tracing::error!(uid = request.uid.as_ref(), error, "the patch was left out");
     }
+    if body.len() >= LARGE && Instant::now() >= deadline {
+        // Another answer has gone out, and was counted and logged.
+        return Err(Rejection::Deadline);
+    }
     report(app, phase, &request, &decision, outcome(phase, &decision), started);
     Ok(encoded.body.into())
 }
@@ -105,6 +113,9 @@ pub(crate) async fn decide(
     let judged = matches!(request.operation, Operation::Create | Operation::Update);
     let read = !judged || app.wait_for_sets(deadline).await;
     let unread = (!read).then_some("the policies are not read yet; try again");
+    if !read {
+        app.metrics.late("policies-read");
+    }
     let (rules, facts) = (app.rules(), app.facts());
     let case = Case { app, phase, request, body, rules: &rules, deadline, unread };
     let decision = case.decide(&facts).await?;

@@ -118,7 +118,7 @@ async fn read(app: &Arc<App>, body: Bytes, deadline: Instant) -> Result<Read, Re
     let mut core = None;
     if body.len() >= LARGE {
         let Ok(Ok(taken)) = timeout_at(deadline, Arc::clone(&app.large).acquire_owned()).await else {
-            app.metrics.deadlines.inc();
+            app.metrics.late("guard");
             let reason = "the deadline came before this large object could be judged; try again".to_owned();
             let uid = review::uid(&body);
             return Err(uid.map_or_else(
@@ -169,7 +169,7 @@ async fn judge(app: &Arc<App>, rules: &Arc<Rules>, write: &Write, deadline: Inst
                     .extend(checked.changes.into_iter().map(|change: Change| effect::Effect::Policy(Box::new(change))));
             }
             Err(_late) => {
-                app.metrics.deadlines.inc();
+                app.metrics.late("guard");
                 answer.complaints.push(Complaint::new(
                     "the policy could not be checked before the deadline, so that nobody knows whether it is good; try again, \
                      and give a policy with many tests a longer timeoutSeconds in the webhook configuration slicegate-guard",

@@ -10,16 +10,33 @@ use std::time::Duration;
 
 use axum::Router;
 use rustls::ServerConfig;
+use rustls_pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::tls::clients::{self, Clients};
 use super::{App, Limits, connection};
 
 /// How long to wait after a failure to accept, at first and at most.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// Why the server ends connections: the words in metrics.
+pub(crate) const REASONS: [&str; 11] = [
+    "too-many",
+    "handshake-failed",
+    "handshake-slow",
+    "client-certificate-missing",
+    "client-certificate-untrusted",
+    "client-certificate-expired",
+    "slow-header",
+    "idle",
+    "age",
+    "unfinished",
+    "shutdown",
+];
 
 /// What is served on one socket.
 pub struct Port {
@@ -29,6 +46,8 @@ pub struct Port {
     pub tls: Option<Arc<ServerConfig>>,
     /// What answers.
     pub router: Router,
+    /// Who may ask, and what answers all others; none for whoever asks.
+    pub clients: Option<(Arc<Clients>, Router)>,
     /// What bounds it.
     pub limits: Limits,
     /// From here on nothing is accepted, and connections end between requests.
@@ -52,7 +71,10 @@ impl Port {
                 Err(error) => {
                     app.metrics.accept_errors.inc();
                     tracing::warn!(port = port.name, %error, "cannot accept connections");
-                    tokio::time::sleep(back_off).await;
+                    tokio::select! {
+                        () = port.until.cancelled() => return,
+                        () = tokio::time::sleep(back_off) => {}
+                    }
                     back_off = back_off.saturating_mul(2).min(BACK_OFF.1);
                     continue;
                 }
@@ -86,23 +108,42 @@ impl Port {
 
     async fn speak(&self, stream: TcpStream, app: &App) -> Option<&'static str> {
         let until = connection::Until { stop: self.until.child_token(), abort: app.shutdown.aborting() };
-        let router = self.router.clone();
         let Some(tls) = &self.tls else {
-            return connection::serve(stream, router, &self.limits, &app.shutdown, until).await;
+            return connection::serve(stream, self.router.clone(), &self.limits, &app.shutdown, until).await;
         };
+        let peer = stream.peer_addr().ok().map(|peer| peer.to_string());
         let handshake = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
         let stream = tokio::select! {
             () = until.abort.cancelled() => return Some("shutdown"),
             shaken = tokio::time::timeout(self.limits.handshake_timeout, handshake) => match shaken {
                 Ok(Ok(stream)) => stream,
-                Ok(Err(error)) => {
-                    tracing::debug!(port = self.name, %error, "TLS handshake failed");
-                    return Some("handshake-failed");
-                }
+                Ok(Err(error)) => return Some(self.handshake_failed(peer.as_deref(), &error)),
                 Err(_) => return Some("handshake-slow"),
             },
         };
+        let certificates = stream.get_ref().1.peer_certificates();
+        let router = self.router_for(peer.as_deref(), certificates.and_then(<[_]>::first));
         connection::serve(stream, router, &self.limits, &app.shutdown, until).await
+    }
+
+    /// Says why a handshake failed. One that a client's certificate ended is the sign of a cluster that is set up wrongly, or
+    /// of somebody who should not ask; the others are noise.
+    fn handshake_failed(&self, peer: Option<&str>, error: &Error) -> &'static str {
+        if let Some(reason) = clients::refusal(error) {
+            tracing::warn!(port = self.name, peer, reason, %error, "client refused");
+            return reason;
+        }
+        tracing::debug!(port = self.name, peer, %error, "TLS handshake failed");
+        "handshake-failed"
+    }
+
+    /// What answers a client after its handshake.
+    fn router_for(&self, peer: Option<&str>, certificate: Option<&CertificateDer<'_>>) -> Router {
+        let Some((clients, strangers)) = &self.clients else { return self.router.clone() };
+        let Err(names) = clients.admits(certificate) else { return self.router.clone() };
+        let reason = "client-certificate-name";
+        tracing::warn!(port = self.name, peer, reason, names = names.join(","), "client refused");
+        strangers.clone()
     }
 
     fn ended(&self, app: &App, reason: &'static str) {

@@ -23,6 +23,8 @@ struct Entry {
     name: &'static str,
     /// Why the condition does not hold; nothing where it does.
     reason: Option<String>,
+    /// What there is to know while it holds.
+    note: Option<String>,
 }
 
 impl Readiness {
@@ -33,6 +35,17 @@ impl Readiness {
         Condition { all: self.clone(), name }
     }
 
+    /// Says what there is to know of a condition while it holds. One that nobody waits for holds.
+    pub fn note(&self, name: &'static str, note: &str) {
+        // A line stays a line whatever a file's name or an error's text holds.
+        let note = note.replace(char::is_control, " ");
+        let mut entries = self.entries();
+        match entries.iter_mut().find(|entry| entry.name == name) {
+            Some(entry) => entry.note = Some(note),
+            None => entries.push(Entry { name, reason: None, note: Some(note) }),
+        }
+    }
+
     /// Whether all conditions hold.
     pub fn holds(&self) -> bool {
         self.entries().iter().all(|entry| entry.reason.is_none())
@@ -41,11 +54,12 @@ impl Readiness {
     /// One line for each condition, as the API server's own `/readyz?verbose` writes them.
     pub fn describe(&self) -> String {
         let mut text = String::new();
-        for Entry { name, reason } in self.entries().iter() {
+        for Entry { name, reason, note } in self.entries().iter() {
             // Writing to a String cannot fail.
-            let _ = match reason {
-                None => writeln!(text, "[+]{name} ok"),
-                Some(reason) => writeln!(text, "[-]{name} {reason}"),
+            let _ = match (reason, note) {
+                (None, None) => writeln!(text, "[+]{name} ok"),
+                (None, Some(note)) => writeln!(text, "[+]{name} ok: {note}"),
+                (Some(reason), _) => writeln!(text, "[-]{name} {reason}"),
             };
         }
         text
@@ -59,7 +73,7 @@ impl Readiness {
         let mut entries = self.entries();
         match entries.iter_mut().find(|entry| entry.name == name) {
             Some(entry) => entry.reason = reason,
-            None => entries.push(Entry { name, reason }),
+            None => entries.push(Entry { name, reason, note: None }),
         }
     }
 }
@@ -97,5 +111,7 @@ mod tests {
         nodes.fulfil();
         nodes.explain("too late");
         assert!(readiness.holds());
+        readiness.note("tls", "it ends\nsoon");
+        assert_eq!(readiness.describe(), "[+]tls ok: it ends soon\n[+]nodes ok\n");
     }
 }

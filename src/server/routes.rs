@@ -24,10 +24,26 @@ use crate::duration;
 use crate::policy::Phase;
 
 /// Up to this size the number of requests in flight is bound enough for what bodies take.
-const SMALL: usize = 64 << 10;
+pub(crate) const SMALL: usize = 64 << 10;
 
 /// What the API server waits where it does not say, and the most that it may be told to wait.
 const TIMEOUT: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(30));
+
+/// Why requests get no review's answer: the words in metrics.
+pub(crate) const REASONS: [&str; 12] = [
+    "path",
+    "method",
+    "media-type",
+    "encoding",
+    "too-large",
+    "slow-body",
+    "broken-body",
+    "no-review",
+    "client-certificate-name",
+    "overload",
+    "deadline",
+    "panicked",
+];
 
 /// A request that gets no review's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -48,6 +64,8 @@ pub(super) enum Rejection {
     BrokenBody,
     #[error("{0}")]
     NoReview(String),
+    #[error("the client certificate bears none of the names that may send reviews here (--client-name)")]
+    Stranger,
     #[error("too many requests are being answered; try again")]
     Overload,
     #[error("the deadline came before the review was read")]
@@ -65,6 +83,7 @@ impl Rejection {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::BrokenBody | Self::NoReview(_) => StatusCode::BAD_REQUEST,
+            Self::Stranger => StatusCode::FORBIDDEN,
             Self::Overload => StatusCode::TOO_MANY_REQUESTS,
             Self::Deadline => StatusCode::GATEWAY_TIMEOUT,
             Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
@@ -82,6 +101,7 @@ impl Rejection {
             Self::SlowBody => "slow-body",
             Self::BrokenBody => "broken-body",
             Self::NoReview(_) => "no-review",
+            Self::Stranger => "client-certificate-name",
             Self::Overload => "overload",
             Self::Deadline => "deadline",
             Self::Panicked => "panicked",
@@ -115,6 +135,12 @@ pub fn router(app: Arc<App>) -> Router {
             refuse(&app, Rejection::Method, request).await
         })
         .with_state(app)
+}
+
+/// What answers those who have a certificate, but not for a name that may ask.
+pub fn strangers(app: Arc<App>) -> Router {
+    let refuse = |State(app): State<Arc<App>>, request| async move { refuse(&app, Rejection::Stranger, request).await };
+    Router::new().fallback(refuse).with_state(app)
 }
 
 /// Who answers.

@@ -17,6 +17,7 @@ use super::{App, Rules};
 use crate::config::OnDeadline;
 use crate::facts::{Event, Facts, Labels};
 use crate::json;
+use crate::metrics::endpoint;
 use crate::policies::Active;
 use crate::policy::decision::{Action, Decision, Note};
 use crate::policy::patches::Patched;
@@ -132,7 +133,7 @@ impl Case<'_> {
                 (unknown("cannot be read".to_owned()), "error")
             }
             Err(_) => {
-                app.metrics.deadlines.inc();
+                app.metrics.late("namespace");
                 (unknown("could not be read before the deadline".to_owned()), "deadline")
             }
         };
@@ -154,7 +155,7 @@ impl Case<'_> {
             outcomes = self.app.workers.evaluate(question).await;
         }
         if outcomes.iter().any(|outcome| outcome.error == Some(Failure::Deadline)) {
-            self.app.metrics.deadlines.inc();
+            self.app.metrics.late("policies");
         }
         let mut outcomes = outcomes.into_iter();
         let lost = || Outcome { error: Some(Failure::Died), ..Outcome::default() };
@@ -221,7 +222,13 @@ impl Case<'_> {
     /// Where not all is known, `onDeadline` says what holds: nothing is refused for it under `allow`, everything
     /// under `deny`. The mutating call never refuses; it adds nothing then.
     fn without_all(&self, decision: &mut Decision, reason: String) {
-        match (self.phase, self.rules.policy.config.at_deadline()) {
+        let at_deadline = self.rules.policy.config.at_deadline();
+        if (self.phase, at_deadline) != (Phase::Validate, OnDeadline::Deny) {
+            // A refusal has the reason in its own line.
+            let (uid, endpoint) = (self.request.uid.as_ref(), endpoint(self.phase));
+            tracing::warn!(endpoint, uid, reason, "let through without the whole verdict");
+        }
+        match (self.phase, at_deadline) {
             (Phase::Validate, OnDeadline::Deny) => decision.refusal = Some(reason),
             (Phase::Validate, OnDeadline::Allow) => {
                 for finding in &mut decision.findings {

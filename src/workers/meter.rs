@@ -21,6 +21,7 @@ pub struct Meter {
     evaluations: Family<[(&'static str, &'static str); 1], Counter>,
     restarts: Family<[(&'static str, &'static str); 1], Counter>,
     seconds: Histogram,
+    queued: Histogram,
     queue: Gauge,
     cut_off: Gauge,
     unloaded: Counter,
@@ -32,6 +33,7 @@ impl Default for Meter {
             evaluations: Family::default(),
             restarts: Family::default(),
             seconds: Histogram::new(DURATIONS),
+            queued: Histogram::new(DURATIONS),
             queue: Gauge::default(),
             cut_off: Gauge::default(),
             unloaded: Counter::default(),
@@ -42,10 +44,15 @@ impl Default for Meter {
 impl Meter {
     /// Shows them in a registry.
     pub fn register(&self, registry: &mut Registry) {
+        for reason in ["budget", "died"] {
+            self.restarts.get_or_create(&[("reason", reason)]).inc_by(0);
+        }
         registry.register("policy_evaluations", "Evaluations of policy sets", self.evaluations.clone());
         registry.register("policy_worker_restarts", "Worker processes that ended", self.restarts.clone());
         let help = "Time from a request's question to the workers to their answer";
         registry.register("policy_duration_seconds", help, self.seconds.clone());
+        let help = "Time that a request waited for a worker to take it";
+        registry.register("policy_queue_duration_seconds", help, self.queued.clone());
         let help = "Sets that are not run for a namespace for a while, since they failed again and again";
         registry.register("policy_cut_off", help, self.cut_off.clone());
         registry.register("policies_unloaded", "Sets that their authors took away", self.unloaded.clone());
@@ -69,6 +76,10 @@ impl Meter {
     pub(super) fn restarted(&self, overran: bool) {
         let reason = if overran { "budget" } else { "died" };
         self.restarts.get_or_create(&[("reason", reason)]).inc();
+    }
+
+    pub(super) fn queued(&self, time: Duration) {
+        self.queued.observe(time.as_secs_f64());
     }
 
     pub(super) fn waited(&self, queue: usize, time: Duration) {

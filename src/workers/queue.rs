@@ -25,6 +25,8 @@ pub(super) struct Job {
     pub(super) context: Bytes,
     /// The review.
     pub(super) body: Bytes,
+    /// When it was put into the queue.
+    pub(super) since: Instant,
     /// When nobody waits any more.
     pub(super) deadline: Instant,
     /// How often a worker ended under it and blamed no set.

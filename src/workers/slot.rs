@@ -149,6 +149,7 @@ impl Worker<'_> {
     }
 
     fn judge(&mut self, job: Job) -> bool {
+        self.pool.meter.queued(job.since.elapsed());
         let frame = protocol::evaluation(job.phase, &job.open(), &job.context, &job.body);
         self.owed.push_back(Owed::Judgement(job));
         self.judging = self.judging.saturating_add(1);

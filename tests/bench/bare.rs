@@ -22,7 +22,7 @@ const ANSWER: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionRev
 pub(crate) fn serve() {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let pair = Pair::from_files(Path::new("tls.pem"), Path::new("key.pem")).unwrap();
-        let tls = TlsAcceptor::from(Arc::new(server_config(Arc::new(Certificates::of(pair))).unwrap()));
+        let tls = TlsAcceptor::from(Arc::new(server_config(Arc::new(Certificates::of(pair)), None).unwrap()));
         let router = Router::new().route("/validate", post(answer));
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         println!("{}", serde_json::json!({"message": "serving", "listen": socket.local_addr().unwrap()}));

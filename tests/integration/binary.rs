@@ -1,96 +1,18 @@
 //! The real binary: what it prints, how it ends, and what it refuses to start with.
 
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::process::{Command, Output};
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 
-use crate::support::certificates::Certificates;
+use crate::support::certificates::{Authority, Certificates};
 use crate::support::client;
 use crate::support::reviews::plain_pod;
-
-const WAIT: Duration = Duration::from_secs(30);
-pub(crate) const LOOPBACK: [&str; 4] = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-
-/// A server that runs in a folder, with both of its outputs as lines.
-pub(crate) struct Running {
-    child: Child,
-    log: Receiver<String>,
-    told: Receiver<String>,
-}
-
-impl Running {
-    pub(crate) fn start(folder: &Path, flags: &[&str]) -> Self {
-        let mut child = slicegate(folder, flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let log = lines(child.stdout.take().unwrap());
-        let told = lines(child.stderr.take().unwrap());
-        Self { child, log, told }
-    }
-
-    /// The next line of the log that holds these words.
-    fn logged(&self, words: &str) -> String {
-        find(&self.log, words)
-    }
-
-    /// The addresses of both ports.
-    pub(crate) fn addresses(&self) -> (String, String) {
-        let line: serde_json::Value = serde_json::from_str(&self.logged("serving")).unwrap();
-        (line["listen"].as_str().unwrap().to_owned(), line["admin"].as_str().unwrap().to_owned())
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
-    }
-
-    fn code(&mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn slicegate(folder: &Path, flags: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_slicegate"));
-    command.arg("serve").args(flags).current_dir(folder);
-    command
-}
-
-fn lines(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
-    let (send, receive) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            if send.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    receive
-}
-
-fn find(lines: &Receiver<String>, words: &str) -> String {
-    loop {
-        let line = lines.recv_timeout(WAIT).unwrap_or_else(|_| panic!("no line with {words:?}"));
-        if line.contains(words) {
-            return line;
-        }
-    }
-}
-
-/// Runs what must not start, to its end.
-fn refused(folder: &Path, flags: &[&str]) -> (Option<i32>, String) {
-    let Output { status, stderr, .. } = slicegate(folder, flags).output().unwrap();
-    (status.code(), String::from_utf8(stderr).unwrap())
-}
+use crate::support::running::{LOOPBACK, Running, eventually, find, get, offline, refused};
 
 fn paste(folder: &Path, line: &str) -> serde_json::Value {
     let Output { status, stdout, stderr } = Command::new("sh").args(["-c", line]).current_dir(folder).output().unwrap();
@@ -140,14 +62,6 @@ fn dev_makes_certificates_once_and_overwrites_nothing() {
     assert_eq!(std::fs::read(folder.join("certs/tls-key.pem")).unwrap(), first[2]);
 }
 
-/// A folder with a pair of certificates, and the flags that use it.
-fn offline(folder: &Path) -> (Certificates, Vec<&'static str>) {
-    let certificates = Certificates::make();
-    std::fs::write(folder.join("tls.pem"), &certificates.certificate).unwrap();
-    std::fs::write(folder.join("key.pem"), &certificates.key).unwrap();
-    (certificates, [&["--offline", "--tls-cert", "tls.pem", "--tls-key", "key.pem"], &LOOPBACK[..]].concat())
-}
-
 #[test]
 fn sigterm_lets_a_request_finish() {
     let folder = tempfile::tempdir().unwrap();
@@ -179,11 +93,16 @@ fn a_second_signal_ends_at_once() {
     let (certificates, flags) = offline(folder.path());
     let flags = [&flags[..], &["--drain-delay", "1h"]].concat();
     let mut server = Running::start(folder.path(), &flags);
-    let (listen, _) = server.addresses();
+    let (listen, admin) = server.addresses();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _held = runtime.block_on(client::tls(&certificates, &listen));
+    assert!(get(&admin, "/readyz").starts_with("HTTP/1.1 200 "));
     server.signal("TERM");
     server.logged("finishing what is in flight");
+    // Until clients have noticed that it is not ready, new ones are answered and asked to leave.
+    assert!(get(&admin, "/readyz").starts_with("HTTP/1.1 503 "));
+    let answer = runtime.block_on(async { ask(&mut client::tls(&certificates, &listen).await, "late").await });
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close"), "{answer}");
     server.signal("INT");
     server.logged("second signal");
     assert_eq!(server.code(), Some(1));
@@ -224,30 +143,89 @@ fn a_review_is_one_line_of_json() {
     assert_eq!(server.code(), Some(0));
 }
 
+/// An answer to a review on a connection that is kept.
+async fn ask(stream: &mut TlsStream<TcpStream>, uid: &str) -> String {
+    let body = plain_pod(uid);
+    stream.write_all(format!("{}{body}", client::head("/validate", body.len())).as_bytes()).await.unwrap();
+    let mut answer = vec![0; 4_096];
+    let count = stream.read(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer[..count]).into_owned()
+}
+
 #[test]
-fn few_file_descriptors_are_waited_out() {
+fn without_file_descriptors_it_waits_and_serves_again() {
     let folder = tempfile::tempdir().unwrap();
     let (certificates, flags) = offline(folder.path());
-    let script = format!("ulimit -n 40; exec {} serve {}", env!("CARGO_BIN_EXE_slicegate"), flags.join(" "));
-    let mut child =
-        Command::new("sh").args(["-c", &script]).current_dir(folder.path()).stdout(Stdio::piped()).spawn().unwrap();
-    let log = lines(child.stdout.take().unwrap());
-    let (_unused, told) = channel();
-    let server = Running { child, log, told };
-    let (listen, _) = server.addresses();
-    let held: Vec<_> = (0..60).map(|_| std::net::TcpStream::connect(&listen).unwrap()).collect();
-    server.logged("cannot accept connections");
-    drop(held);
+    let server = Running::start(folder.path(), &flags);
+    let (listen, admin) = server.addresses();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let body = plain_pod("after");
-    let answer = runtime.block_on(async {
-        let mut stream = client::tls(&certificates, &listen).await;
-        stream.write_all(format!("{}{body}", client::head("/validate", body.len())).as_bytes()).await.unwrap();
-        let mut answer = vec![0; 4096];
-        let count = stream.read(&mut answer).await.unwrap();
-        String::from_utf8_lossy(&answer[..count]).into_owned()
-    });
+    let mut kept = runtime.block_on(client::tls(&certificates, &listen));
+    let limit = |files| {
+        let pid = Pid::from_raw(i32::try_from(server.child.id()).unwrap());
+        prlimit(pid, Resource::Nofile, Rlimit { current: Some(files), maximum: Some(files) }).unwrap();
+    };
+    limit(48);
+    let mut held: Vec<_> = (0..60).map(|_| std::net::TcpStream::connect(&listen).unwrap()).collect();
+    server.logged("cannot accept connections");
+    // Who is connected is served on.
+    assert!(runtime.block_on(ask(&mut kept, "meanwhile")).starts_with("HTTP/1.1 200 "));
+    held.clear();
+    let answer = runtime.block_on(async { ask(&mut client::tls(&certificates, &listen).await, "after").await });
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(get(&admin, "/readyz").starts_with("HTTP/1.1 200 "));
+    let errors = get(&admin, "/metrics");
+    let errors = errors.lines().find_map(|line| line.strip_prefix("slicegate_accept_errors_total ")).unwrap();
+    assert!(errors.parse::<u64>().unwrap() > 0);
+    assert!(runtime.block_on(ask(&mut kept, "at last")).starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn few_file_descriptors_mean_few_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, flags) = offline(folder.path());
+    let script = format!("ulimit -n 60; exec {} serve {}", env!("CARGO_BIN_EXE_slicegate"), flags.join(" "));
+    let server = Running::spawn(Command::new("sh").args(["-c", &script]).current_dir(folder.path()));
+    let line: serde_json::Value = serde_json::from_str(&server.logged("for want of file descriptors")).unwrap();
+    assert_eq!((line["descriptors"].as_u64(), line["max_connections"].as_u64()), (Some(60), Some(30)), "{line}");
+    let (listen, admin) = server.addresses();
+    let held: Vec<_> = (0..60).map(|_| std::net::TcpStream::connect(&listen).unwrap()).collect();
+    let ended = r#"slicegate_connections_ended_total{port="webhook",reason="too-many"} 30"#;
+    eventually("the others are turned away", || get(&admin, "/metrics").contains(ended));
+    drop(held);
+    assert!(get(&admin, "/metrics").contains("slicegate_accept_errors_total 0\n"));
+}
+
+#[test]
+fn clients_are_checked_and_their_authorities_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificates, flags) = offline(folder.path());
+    let (old, new) = (Authority::new(), Authority::new());
+    std::fs::write(folder.path().join("ca.pem"), &old.pem).unwrap();
+    let flags = [&flags[..], &["--client-ca", "ca.pem", "--client-name", "kube-apiserver"]].concat();
+    let server = Running::start(folder.path(), &flags);
+    let (listen, admin) = server.addresses();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let ask = |identity: Option<&Certificates>| {
+        runtime.block_on(async {
+            let stream = client::tls_as(&certificates, identity, &listen).await?;
+            client::try_once(stream, "/validate", &plain_pod("u")).await
+        })
+    };
+    assert!(ask(Some(&old.client("kube-apiserver", &[]))).unwrap().starts_with("HTTP/1.1 200 "));
+    ask(None).unwrap_err();
+    let line: serde_json::Value = serde_json::from_str(&server.logged("client refused")).unwrap();
+    assert_eq!((&line["reason"], &line["level"]), (&"client-certificate-missing".into(), &"WARN".into()), "{line}");
+    assert!(line["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{line}");
+    assert!(ask(Some(&old.client("kubelet", &[]))).unwrap().starts_with("HTTP/1.1 403 "));
+    let line = server.logged("client refused");
+    assert!(line.contains(r#""names":"kubelet""#) && line.contains("client-certificate-name"), "{line}");
+    assert!(get(&admin, "/readyz").starts_with("HTTP/1.1 200 "));
+
+    std::fs::write(folder.path().join("next"), &new.pem).unwrap();
+    std::fs::rename(folder.path().join("next"), folder.path().join("ca.pem")).unwrap();
+    server.logged("clients are checked against other authorities");
+    assert!(ask(Some(&new.client("kube-apiserver", &[]))).unwrap().starts_with("HTTP/1.1 200 "));
+    ask(Some(&old.client("kube-apiserver", &[]))).unwrap_err();
 }
 
 #[test]
@@ -256,6 +234,11 @@ fn what_cannot_start_says_why() {
     let (_, flags) = offline(folder.path());
     std::fs::write(folder.path().join("other.pem"), Certificates::make().key).unwrap();
     std::fs::write(folder.path().join("bad.yaml"), "kind: Nonsense\n").unwrap();
+    let over = Authority::new().serving(-7_200, -3_600);
+    std::fs::write(folder.path().join("over.pem"), over.certificate).unwrap();
+    std::fs::write(folder.path().join("over-key.pem"), over.key).unwrap();
+    let (ended, told) = refused(folder.path(), &["--offline", "--tls-cert", "over.pem", "--tls-key", "over-key.pem"]);
+    assert!(ended == Some(1) && told.contains("the certificate in over.pem ended at 20"), "{told}");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     let base = &flags[..3];
@@ -263,6 +246,10 @@ fn what_cannot_start_says_why() {
         (&["--tls-key", "other.pem"][..], 1, "certificate in tls.pem and the private key in other.pem do not belong"),
         (&["--tls-key", "none.pem"], 1, "cannot read none.pem"),
         (&["--tls-key", "tls.pem"], 1, "tls.pem holds no PEM private key"),
+        (&["--tls-key", "key.pem", "--client-ca", "key.pem"], 1, "key.pem holds no PEM certificate"),
+        (&["--tls-key", "key.pem", "--max-body-memory", "1MiB"], 2, "--max-body-memory"),
+        (&["--tls-key", "key.pem", "--rego-budget", "1m"], 2, "--rego-budget"),
+        (&["--tls-key", "key.pem", "--body-timeout", "0s"], 2, "--body-timeout"),
         (&["--tls-key", "key.pem", "--config", "none.yaml"], 1, "none.yaml"),
         (&["--tls-key", "key.pem", "--config", "bad.yaml"], 1, "bad.yaml"),
         (&["--tls-key", "key.pem", "--listen", &taken], 1, &taken),

@@ -13,8 +13,8 @@ use slicegate::certificates::names;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::binary::{LOOPBACK, Running};
 use crate::support::certificates::Certificates;
+use crate::support::running::{LOOPBACK, Running};
 
 /// How the program ended, and what it wrote.
 struct Ended {

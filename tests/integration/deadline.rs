@@ -8,7 +8,7 @@ use slicegate::policy::Policy;
 use slicegate::policy::decision::Action;
 
 use crate::support::namespaces::Namespaces;
-use crate::support::reviews::{GPU, pod};
+use crate::support::reviews::{GPU, of_size, pod};
 use crate::support::server::{Options, TestServer};
 
 fn start(on_deadline: OnDeadline) -> TestServer {
@@ -46,7 +46,8 @@ fn an_unknown_namespace_is_read_once_and_a_known_one_never() {
     }
     ask(&server, "/validate", "known");
     let reads = server.get("/metrics").text();
-    assert_eq!(reads.lines().filter(|line| line.starts_with("slicegate_namespace_reads_total")).count(), 2, "{reads}");
+    let read = |line: &&str| line.starts_with("slicegate_namespace_reads_total") && !line.ends_with(" 0");
+    assert_eq!(reads.lines().filter(read).count(), 2, "{reads}");
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn the_deadline_refuses_unless_told_otherwise() {
     for (on_deadline, allowed) in [(OnDeadline::Deny, false), (OnDeadline::Allow, true)] {
         let server = start(on_deadline);
         assert_eq!(ask(&server, "/validate?timeout=300ms", "stuck").0, allowed, "{on_deadline:?}");
-        assert_eq!(server.metric("slicegate_deadlines_total"), 1);
+        assert_eq!(server.metric(r#"slicegate_deadlines_total{waited_for="namespace"}"#), 1);
         assert!(ask(&server, "/validate", "known").0);
     }
 }
@@ -63,7 +64,7 @@ fn the_deadline_refuses_unless_told_otherwise() {
 fn where_findings_only_warn_the_deadline_refuses_nothing() {
     let server = start_with(Config { enforcement: Action::Warn, ..Config::default() });
     assert!(ask(&server, "/validate?timeout=300ms", "stuck").0);
-    assert_eq!(server.metric("slicegate_deadlines_total"), 1);
+    assert_eq!(server.metric(r#"slicegate_deadlines_total{waited_for="namespace"}"#), 1);
 }
 
 #[test]
@@ -91,5 +92,26 @@ fn what_asks_for_no_gpu_waits_for_no_namespace() {
         assert!(ask_for(&server, "/validate", namespace, "{}").0, "{namespace}");
     }
     let text = server.get("/metrics").text();
-    assert!(!text.contains("slicegate_namespace_reads_total"), "{text}");
+    let read = |line: &str| line.starts_with("slicegate_namespace_reads_total") && !line.ends_with(" 0");
+    assert!(!text.lines().any(read), "{text}");
+}
+
+#[test]
+fn a_large_object_that_takes_too_long_is_answered_by_the_deadline() {
+    let server = start(OnDeadline::Deny);
+    let (large, counted) = (of_size("u", 7 << 20), r#"slicegate_deadlines_total{waited_for="large"}"#);
+    // How long it takes depends on the machine, so the time that it is given shrinks until it is too short.
+    let mut shorter = (1..=60).rev().cycle().map(|tenths| tenths * 10);
+    server.eventually("the deadline comes first", |server| {
+        let timeout = 100 + shorter.next().unwrap();
+        std::thread::scope(|scope| {
+            let asked = [(); 2]
+                .map(|()| scope.spawn(|| server.post(&format!("/validate?timeout={timeout}ms"), &[], large.clone())));
+            for reply in asked.map(|asked| asked.join().unwrap()) {
+                // Or the body itself was not there in time.
+                assert!(reply.status == 408 || reply.json()["response"]["uid"] == "u", "{}", reply.text());
+            }
+        });
+        server.metric(counted) > 0
+    });
 }

@@ -366,7 +366,7 @@ fn what_is_not_checked_by_its_deadline_is_refused_and_a_replay_is_cut_short() {
     object["data"]["rule_test.rego"] = json!(format!("package rule_test\n\n{}", tests.concat()));
     let answer = guarded.ask("/guard?timeout=1s", &object, &Value::Null);
     assert!(!answer.allowed && answer.message.contains("before the deadline"), "{answer:?}");
-    assert_eq!(guarded.server.metric("slicegate_deadlines_total"), 1);
+    assert_eq!(guarded.server.metric(r#"slicegate_deadlines_total{waited_for="guard"}"#), 1);
 
     for place in 0..200 {
         guarded.pod(&format!("p{}-{place}", place % 7));

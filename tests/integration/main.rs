@@ -16,18 +16,21 @@ mod support {
     pub mod client;
     pub mod namespaces;
     pub mod reviews;
+    pub mod running;
     pub mod server;
 }
 
 mod admin;
 mod binary;
 mod certs;
+mod clients;
 mod deadline;
 mod drain;
 mod explain;
 mod guard;
 mod limits;
 mod manifests;
+mod metrics;
 mod protocol;
 mod reload;
 mod testing;

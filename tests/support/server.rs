@@ -31,6 +31,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use slicegate::config::Config;
 use slicegate::facts::Facts;
@@ -57,6 +58,8 @@ pub struct Options {
     pub limits: Limits,
     /// Where unknown Namespaces are read.
     pub namespaces: Option<Arc<dyn NamespaceSource>>,
+    /// Who may ask; whoever does where nothing is said.
+    pub clients: Option<Arc<tls::clients::Clients>>,
     /// How policy sets are evaluated; by the test's own program, which cannot do it, where nothing is said.
     pub workers: Option<workers::Options>,
 }
@@ -81,7 +84,8 @@ pub struct Reply {
     pub body: Bytes,
 }
 
-type HttpsClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+/// A client that keeps its connections.
+pub type HttpsClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// A server that runs.
 pub struct TestServer {
@@ -132,18 +136,16 @@ impl TestServer {
         }
         let certificates = Certificates::make();
         let served = Arc::new(tls::Certificates::of(certificates.pair()));
-        let webhook = server::webhook(&app, Arc::clone(&served)).unwrap();
+        let webhook = server::webhook(&app, Arc::clone(&served), options.clients).unwrap();
         let connections = TaskTracker::new();
         let _guard = runtime.enter();
         let (address, socket) = bind(&runtime);
         runtime.spawn(webhook.run(socket, Arc::clone(&app), connections.clone()));
         let (admin, socket) = bind(&runtime);
         runtime.spawn(server::admin(&app).run(socket, Arc::clone(&app), TaskTracker::new()));
-        let http1 = HttpsConnectorBuilder::new().with_tls_config(certificates.client(&[])).https_only().enable_http1();
-        let http2 = HttpsConnectorBuilder::new().with_tls_config(certificates.client(&[])).https_only().enable_http2();
         Self {
-            http1: Client::builder(TokioExecutor::new()).build(http1.build()),
-            http2: Client::builder(TokioExecutor::new()).http2_only(true).build(http2.build()),
+            http1: https(Protocol::Http1, certificates.client(&[])),
+            http2: https(Protocol::Http2, certificates.client(&[])),
             plain: Client::builder(TokioExecutor::new()).build_http(),
             runtime: Some(runtime),
             app,
@@ -184,12 +186,30 @@ impl TestServer {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> Reply {
+        let client = if protocol == Protocol::Http1 { &self.http1 } else { &self.http2 };
+        self.sent_by(client, method, path, headers, body).await
+    }
+
+    /// A client of one protocol, with TLS settings of its own.
+    pub fn client_for(&self, protocol: Protocol, tls: ClientConfig) -> HttpsClient {
+        let _guard = self.runtime().enter();
+        https(protocol, tls)
+    }
+
+    /// As [`TestServer::sending`], by another client.
+    pub async fn sent_by(
+        &self,
+        client: &HttpsClient,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Reply {
         let uri = format!("https://localhost:{}{path}", self.address.port());
         let mut request = http::Request::builder().method(method).uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let client = if protocol == Protocol::Http1 { &self.http1 } else { &self.http2 };
         let response = client.request(request.body(Full::new(body)).unwrap()).await.unwrap();
         reply(response).await
     }
@@ -208,7 +228,7 @@ impl TestServer {
     }
 
     /// Asks until the answer is yes, and gives up after half a minute.
-    pub fn eventually(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+    pub fn eventually(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let start = std::time::Instant::now();
         while !holds(self) {
             assert!(start.elapsed().as_secs() < 30, "{what}: {}", self.get("/metrics").text());
@@ -242,6 +262,16 @@ impl Drop for TestServer {
         self.app.shutdown.abort();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
+        }
+    }
+}
+
+fn https(protocol: Protocol, tls: ClientConfig) -> HttpsClient {
+    let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
+    match protocol {
+        Protocol::Http1 => Client::builder(TokioExecutor::new()).build(connector.enable_http1().build()),
+        Protocol::Http2 => {
+            Client::builder(TokioExecutor::new()).http2_only(true).build(connector.enable_http2().build())
         }
     }
 }
