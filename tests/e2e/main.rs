@@ -10,6 +10,11 @@
     reason = "what is not as it should be fails the test"
 )]
 
+#[path = "../support/balancer.rs"]
+mod balancer;
+#[allow(unreachable_pub, dead_code, reason = "support is written for several test binaries")]
+#[path = "../support/certificates.rs"]
+mod certificates;
 #[path = "../support/cluster.rs"]
 mod cluster;
 #[allow(unreachable_pub, dead_code, reason = "support is written for several test binaries")]
@@ -34,6 +39,7 @@ mod oracle;
 mod outage;
 mod placement;
 mod policies;
+mod replicas;
 mod smoke;
 mod verdicts;
 mod watches;

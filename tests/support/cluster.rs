@@ -45,8 +45,8 @@ pub(crate) use kubectl::Output;
 pub(crate) use objects::{mutating_webhook, validating_webhook, webhook_url};
 pub(crate) use oracle::Oracle;
 pub(crate) use pki::Pair;
-pub(crate) use process::wait;
-pub(crate) use slicegate::{Slicegate, shipped};
+pub(crate) use process::{pause, wait};
+pub(crate) use slicegate::{Slicegate, get, shipped};
 
 use api::Client;
 use pki::Authority;

@@ -86,6 +86,26 @@ impl Process {
         }
     }
 
+    /// Sends it a signal, by its name.
+    pub(crate) fn signal(&self, name: &str) -> Result<()> {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status()?;
+        anyhow::ensure!(sent.success(), "{} cannot be signalled", self.name);
+        Ok(())
+    }
+
+    /// Waits until it has ended by itself or by a signal.
+    pub(crate) fn wait_end(&mut self, deadline: Duration) -> Result<ExitStatus> {
+        let mut failed = None;
+        let child = &mut self.child;
+        let ended = wait(deadline, "a program to end", || {
+            child.try_wait().unwrap_or_else(|error| {
+                failed = Some(error);
+                None
+            })
+        });
+        ended.with_context(|| format!("{}: {failed:?}; {}", self.name, self.tail()))
+    }
+
     fn tail(&self) -> String {
         let text = read_log(&self.log);
         let lines: Vec<&str> = text.lines().collect();

@@ -19,7 +19,7 @@ const START: Duration = Duration::from_mins(1);
 /// A running slicegate. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Slicegate {
-    _process: Process,
+    process: Process,
     port: u16,
     admin: u16,
     log: std::path::PathBuf,
@@ -29,8 +29,13 @@ impl Slicegate {
     /// Applies the shipped manifests, starts the program with the rights of its service account and no more, and returns
     /// when it is ready.
     pub(crate) fn start(cluster: &Cluster) -> Result<Self> {
+        Self::start_with(cluster, &[])
+    }
+
+    /// The same, with further options.
+    pub(crate) fn start_with(cluster: &Cluster, options: &[&str]) -> Result<Self> {
         cluster.apply_path(&shipped("slicegate.yaml"))?;
-        let slicegate = Self::launch(cluster)?;
+        let slicegate = Self::launch_with(cluster, options)?;
         wait(START, "slicegate to be ready", || {
             slicegate.admin("/readyz").is_ok_and(|(status, _)| status == 200).then_some(())
         })?;
@@ -39,6 +44,10 @@ impl Slicegate {
 
     /// Starts the program with the rights that are there, and returns when it answers.
     pub(crate) fn launch(cluster: &Cluster) -> Result<Self> {
+        Self::launch_with(cluster, &[])
+    }
+
+    fn launch_with(cluster: &Cluster, options: &[&str]) -> Result<Self> {
         let pair = cluster.serving_certificate(&["127.0.0.1", "localhost"])?;
         let folder = tempfile::Builder::new().prefix("slicegate-").tempdir_in(cluster.folder())?.keep();
         let (certificate, key, log) = (folder.join("tls.pem"), folder.join("tls-key.pem"), folder.join("log"));
@@ -47,7 +56,7 @@ impl Slicegate {
         let mut program = command(Path::new(env!("CARGO_BIN_EXE_slicegate")), &folder);
         program.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         program.arg("--tls-cert").arg(&certificate).arg("--tls-key").arg(&key);
-        program.arg("--kubeconfig").arg(cluster.kubeconfig_for(USER, None)?);
+        program.arg("--kubeconfig").arg(cluster.kubeconfig_for(USER, None)?).args(options);
         let mut process = Process::start(program, &log)?;
         let (mut port, mut admin) = (0, 0);
         process.wait_ready(START, || {
@@ -55,15 +64,20 @@ impl Slicegate {
             (port, admin) = (listen, people);
             get(admin, "/livez").is_ok_and(|(status, _)| status == 200)
         })?;
-        Ok(Self { _process: process, port, admin, log })
+        Ok(Self { process, port, admin, log })
     }
 
     /// Registers the shipped webhook configurations with this program's address, changed by `change`, and returns when the
     /// API server asks it.
     pub(crate) fn register(&self, cluster: &Cluster, change: impl Fn(&mut Value)) -> Result<()> {
+        Self::register_at(self.port, cluster, change)
+    }
+
+    /// The same, with the address of something in front of it.
+    pub(crate) fn register_at(port: u16, cluster: &Cluster, change: impl Fn(&mut Value)) -> Result<()> {
         let text = std::fs::read_to_string(shipped("webhooks.yaml"))?;
         for mut configuration in serde_saphyr::from_multiple::<Value>(&text)? {
-            self.point(&mut configuration, cluster)?;
+            point(port, &mut configuration, cluster)?;
             change(&mut configuration["webhooks"][0]);
             cluster.apply(&configuration)?;
         }
@@ -80,7 +94,7 @@ impl Slicegate {
     pub(crate) fn register_guard(&self, cluster: &Cluster) -> Result<()> {
         let text = std::fs::read_to_string(shipped("guard.yaml"))?;
         let mut configuration: Value = serde_saphyr::from_str(&text)?;
-        self.point(&mut configuration, cluster)?;
+        point(self.port, &mut configuration, cluster)?;
         cluster.apply(&configuration)?;
         wait(START, "the API server to ask the guard", || {
             let probe = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"config.yaml": "kind: Nothing\n"},
@@ -91,13 +105,21 @@ impl Slicegate {
         })
     }
 
-    /// Points a shipped webhook configuration to this program.
-    fn point(&self, configuration: &mut Value, cluster: &Cluster) -> Result<()> {
-        let webhook = &mut configuration["webhooks"][0];
-        let path = webhook["clientConfig"]["service"]["path"].as_str().context("no path")?.to_owned();
-        let bundle = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, cluster.ca_pem());
-        webhook["clientConfig"] = json!({"url": webhook_url(self.port, &path), "caBundle": bundle});
-        Ok(())
+    /// The port of probes and metrics.
+    pub(crate) fn admin_port(&self) -> u16 {
+        self.admin
+    }
+
+    /// Asks it to end as Kubernetes does, and returns its exit code when it has.
+    pub(crate) fn terminate(&mut self) -> Result<Option<i32>> {
+        self.process.signal("TERM")?;
+        Ok(self.process.wait_end(START)?.code())
+    }
+
+    /// Kills it, and returns when it is gone.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.process.signal("KILL")?;
+        self.process.wait_end(START).map(drop)
     }
 
     /// The port where reviews are answered.
@@ -123,6 +145,15 @@ impl Slicegate {
     }
 }
 
+/// Points a shipped webhook configuration to a loopback port.
+fn point(port: u16, configuration: &mut Value, cluster: &Cluster) -> Result<()> {
+    let webhook = &mut configuration["webhooks"][0];
+    let path = webhook["clientConfig"]["service"]["path"].as_str().context("no path")?.to_owned();
+    let bundle = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, cluster.ca_pem());
+    webhook["clientConfig"] = json!({"url": webhook_url(port, &path), "caBundle": bundle});
+    Ok(())
+}
+
 /// A file of deploy/.
 pub(crate) fn shipped(file: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file)
@@ -138,7 +169,7 @@ fn addresses(log: &Path) -> Option<(u16, u16)> {
 }
 
 /// A plain HTTP request to a loopback port.
-fn get(port: u16, path: &str) -> Result<(u16, String)> {
+pub(crate) fn get(port: u16, path: &str) -> Result<(u16, String)> {
     use std::io::{Read as _, Write as _};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
