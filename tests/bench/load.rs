@@ -11,6 +11,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::support::certificates::Certificates;
 use crate::support::client;
@@ -86,20 +87,25 @@ async fn http1(
         tasks.spawn(async move {
             let mut answer = vec![0; 16 << 10];
             while take(&left) {
-                stream.write_all(&request).await.unwrap();
-                let mut filled = 0;
-                while filled == 0 || filled < whole(&answer[..filled]) {
-                    let count = stream.read(&mut answer[filled..]).await.unwrap();
-                    assert!(count > 0, "the server ended the connection");
-                    filled += count;
-                }
-                assert!(answer.starts_with(b"HTTP/1.1 200 "));
+                exchange(&mut stream, &request, &mut answer).await;
             }
         });
     }
     while let Some(ended) = tasks.join_next().await {
         ended.unwrap();
     }
+}
+
+/// Sends a request and reads its answer into `room`, which must be large enough.
+pub(crate) async fn exchange(stream: &mut TlsStream<TcpStream>, request: &[u8], room: &mut [u8]) {
+    stream.write_all(request).await.unwrap();
+    let mut filled = 0;
+    while filled == 0 || filled < whole(&room[..filled]) {
+        let count = stream.read(&mut room[filled..]).await.unwrap();
+        assert!(count > 0, "the server ended the connection");
+        filled += count;
+    }
+    assert!(room.starts_with(b"HTTP/1.1 200 "));
 }
 
 /// How long the answer is that begins like this.
