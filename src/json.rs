@@ -176,8 +176,17 @@ impl<'a> Object<'a> {
     /// The member `key` with the object's own copy of the key, which lives as long as the object.
     #[must_use]
     pub fn get_entry(&self, key: &str) -> Option<(&str, &Json<'a>)> {
+        self.entry(key).filter(|(_, value)| *value != Json::Null).map(|(name, value)| (name.as_ref(), value))
+    }
+
+    /// The member `key` as it stands there, a null one too.
+    pub(crate) fn member(&self, key: &str) -> Option<&Json<'a>> {
+        self.entry(key).map(|(_, value)| value)
+    }
+
+    fn entry(&self, key: &str) -> Option<&(Cow<'a, str>, Json<'a>)> {
         let place = self.0.binary_search_by(|(name, _)| name.as_ref().cmp(key)).ok()?;
-        self.0.get(place).filter(|(_, value)| *value != Json::Null).map(|(name, value)| (name.as_ref(), value))
+        self.0.get(place)
     }
 
     /// All members in the order of their keys, null ones included.

@@ -84,6 +84,11 @@ impl<'s> Examined<'s> {
         Self { phase, scene, judged, templates }
     }
 
+    /// The request.
+    pub fn request(&self) -> &'s Request<'s> {
+        self.scene.request
+    }
+
     /// Whether a workload of it demands a GPU resource, is placed on a pool, or declares a class.
     pub fn involves_gpu(&self) -> bool {
         self.templates.iter().any(|judged| judged.is_involved() || judged.class.is_declared())

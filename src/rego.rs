@@ -12,6 +12,7 @@ pub mod matching;
 pub mod outcome;
 pub mod problem;
 pub mod program;
+pub mod screen;
 pub mod set;
 pub mod state;
 pub mod testing;

@@ -19,7 +19,9 @@ use crate::policy::Phase;
 use crate::rego::input::Context;
 use crate::rego::lint::Report;
 use crate::rego::outcome::{Failure, Outcome};
+use crate::rego::screen::Screen;
 use crate::rego::unit::Unit;
+use crate::review::Request;
 
 pub mod breaker;
 pub mod child;
@@ -87,6 +89,7 @@ struct Inner {
 pub struct Installed {
     id: Id,
     unit: Arc<Unit>,
+    screen: Screen,
     pool: Weak<Inner>,
 }
 
@@ -150,10 +153,11 @@ impl Workers {
         let installed = units.into_iter().map(|unit| {
             let id = self.0.next.fetch_add(1, Ordering::Relaxed);
             self.0.units().insert(id, Arc::clone(&unit));
-            Installed { id, unit, pool: Arc::downgrade(&self.0) }
+            Installed { id, unit, screen: Screen::default(), pool: Arc::downgrade(&self.0) }
         });
-        let installed: Vec<Installed> = installed.collect();
+        let mut installed: Vec<Installed> = installed.collect();
         let mut failed: BTreeMap<Id, Report> = BTreeMap::new();
+        let mut screens: BTreeMap<Id, Screen> = BTreeMap::new();
         let places: Vec<_> = self.0.places().clone();
         for place in places {
             let mut waiting = Vec::new();
@@ -166,19 +170,32 @@ impl Workers {
             }
             for (id, loaded) in waiting {
                 // A worker that is new meanwhile loads everything by itself and answers nobody.
-                if let Ok(Ok(Err(report))) = timeout_at(patience, loaded).await {
-                    failed.insert(id, report);
+                match timeout_at(patience, loaded).await {
+                    Ok(Ok(Err(report))) => drop(failed.insert(id, report)),
+                    Ok(Ok(Ok(screen))) => drop(screens.insert(id, screen)),
+                    _ => {}
                 }
             }
         }
         // A worker that came up meanwhile may have given one up without telling.
-        for set in &installed {
+        for set in &mut installed {
+            set.screen = screens.remove(&set.id).unwrap_or_default();
             if self.0.unit(set.id).is_none() {
                 let lost = || child::not_compiled("it ended the process that compiles it");
                 failed.entry(set.id).or_insert_with(lost);
             }
         }
         installed.into_iter().map(|set| failed.remove(&set.id).map_or_else(|| Ok(Arc::new(set)), Err)).collect()
+    }
+
+    /// Whether a set has nothing to say about a request that is plain, and need not be asked. One that is cut off is not told
+    /// silent, since it is not to be relied on.
+    pub fn is_silent(&self, set: &Installed, phase: Phase, request: &Request<'_>) -> bool {
+        let silent = set.screen.is_silent(phase, request) && !self.0.breaker.is_open(set.id, &request.namespace);
+        if silent {
+            self.0.meter.evaluated(None);
+        }
+        silent
     }
 
     /// Judges a request. There is an outcome for each set, in their order.

@@ -23,6 +23,7 @@ mod model;
 mod names;
 mod position;
 pub mod rules;
+pub mod screen;
 mod walk;
 
 use model::Model;

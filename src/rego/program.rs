@@ -14,6 +14,7 @@ use crate::rego::lint::rules::{Entry, RuleKind};
 use crate::rego::lint::{self, Report, brackets};
 use crate::rego::outcome::{Failure, Outcome};
 use crate::rego::problem::Problem;
+use crate::rego::screen::Screen;
 use crate::rego::set::{InputShape, Role, Set};
 use crate::rego::unit::Unit;
 use crate::rego::value::Keys;
@@ -25,6 +26,7 @@ const PARAMETERS: &str = "parameters";
 pub struct Program {
     interpreter: Interpreter,
     entries: Vec<Entry>,
+    screen: Screen,
     parameters: Value,
     shape: InputShape,
 }
@@ -61,6 +63,11 @@ impl Program {
     /// The rules that it is asked for, as `data.package.rule`.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// What can be told of it without the engine.
+    pub fn screen(&self) -> &Screen {
+        &self.screen
     }
 
     /// Judges one request.
@@ -122,12 +129,13 @@ impl Program {
             return None;
         }
         let entries = lint::rules::entries(&checked);
+        let screen = lint::screen::screen(&checked, &entries, concerns);
         // Without its tests, which no request needs.
         let mut interpreter =
             Interpreter::new(unit.modules(), whole, strict).map_err(|problems| report.errors.extend(problems)).ok()?;
         interpreter.prepare().map_err(|problem| report.errors.push(problem)).ok()?;
         let parameters = data.get(PARAMETERS).cloned().unwrap_or_else(Value::new_object);
-        Some(Self { interpreter, entries, parameters, shape })
+        Some(Self { interpreter, entries, screen, parameters, shape })
     }
 }
 

@@ -12,7 +12,7 @@ use futures::FutureExt as _;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::admit::caught;
+use super::admit::{LARGE, caught};
 use super::{App, Rules};
 use crate::config::OnDeadline;
 use crate::facts::{Event, Facts, Labels};
@@ -23,6 +23,7 @@ use crate::policy::decision::{Action, Decision, Note};
 use crate::policy::patches::Patched;
 use crate::policy::{Examined, Phase, Verdict};
 use crate::rego::outcome::{Failure, Outcome};
+use crate::rego::screen::is_plain;
 use crate::review::{Request, replaced};
 use crate::workers::Question;
 
@@ -146,12 +147,14 @@ impl Case<'_> {
         if sets.is_empty() {
             return Some(Vec::new());
         }
-        let context = caught(self.app, || examined.context())?;
-        let installed: Vec<_> = sets.iter().filter_map(|set| set.installed.clone()).collect();
+        let silent = caught(self.app, || self.silent(sets, examined.request(), body))?;
+        let asked = sets.iter().zip(&silent).filter(|(_, silent)| !**silent);
+        let asked: Vec<_> = asked.filter_map(|(set, _)| set.installed.clone()).collect();
         let mut outcomes = Vec::new();
-        if !installed.is_empty() {
+        if !asked.is_empty() {
+            let context = caught(self.app, || examined.context())?;
             let (phase, deadline, body) = (self.phase, self.deadline, body.clone());
-            let question = Question { phase, sets: &installed, context: &context, body, deadline };
+            let question = Question { phase, sets: &asked, context: &context, body, deadline };
             outcomes = self.app.workers.evaluate(question).await;
         }
         if outcomes.iter().any(|outcome| outcome.error == Some(Failure::Deadline)) {
@@ -159,11 +162,22 @@ impl Case<'_> {
         }
         let mut outcomes = outcomes.into_iter();
         let lost = || Outcome { error: Some(Failure::Died), ..Outcome::default() };
-        let verdicts = sets.iter().map(|set| match &set.installed {
+        let verdicts = sets.iter().zip(silent).map(|(set, silent)| match &set.installed {
+            Some(_) if silent => set.verdict(Outcome::default()),
             Some(_) => set.verdict(outcomes.next().unwrap_or_else(lost)),
             None => set.failed(Failure::NotLoaded),
         });
         Some(verdicts.collect())
+    }
+
+    /// Which of the sets need not be asked, since they have nothing to say.
+    fn silent(&self, sets: &[Arc<Active>], request: &Request<'_>, body: &Bytes) -> Vec<bool> {
+        let plain = body.len() < LARGE && is_plain(request);
+        let (workers, phase) = (&self.app.workers, self.phase);
+        let silent = |set: &Arc<Active>| {
+            plain && set.installed.as_ref().is_some_and(|set| workers.is_silent(set, phase, request))
+        };
+        sets.iter().map(silent).collect()
     }
 
     /// Decides in the mutating call, on the object as the patches of sets leave it.

@@ -51,6 +51,13 @@ impl Breaker {
         true
     }
 
+    /// Whether it is open for this Namespace, or half so.
+    pub fn is_open(&self, set: Id, namespace: &str) -> bool {
+        let sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = sets.get(&set).and_then(|states| states.get(namespace));
+        state.is_some_and(|state| state.until.is_some())
+    }
+
     /// A set has failed in a way that costs. Says whether that opened the breaker.
     pub fn failed(&self, set: Id, namespace: &str) -> bool {
         let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,7 +19,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::protocol::{self, Asked, Check, Checked, Evaluation, Id, MAX_FRAME, Order, Sample};
+use super::protocol::{self, Asked, Check, Checked, Evaluation, Id, Loaded, MAX_FRAME, Order, Sample};
 use super::watchdog::{self, Watchdog};
 use crate::policy::Phase;
 use crate::rego::engine::Budget;
@@ -28,8 +28,10 @@ use crate::rego::lint::Report;
 use crate::rego::outcome::{Failure, Outcome};
 use crate::rego::problem::Problem;
 use crate::rego::program::Program;
+use crate::rego::screen::Screen;
 use crate::rego::testing;
 use crate::rego::value::Keys;
+use crate::review;
 
 /// The stack on which policies run. A deep one costs nothing until it is used, and what nests deep but not endlessly gets
 /// through.
@@ -129,8 +131,12 @@ impl Worker {
                 let budget = self.settings.compile_budget;
                 let compiled = self.guarded(Some(id), budget, |_, _| caught(|| Program::compile(&unit)));
                 let (program, report) = compiled.unwrap_or_else(|failure| (None, not_compiled(&failure.explain())));
-                let loaded = program.map(|program| self.sets.insert(id, program)).is_some();
-                Some(protocol::frame(&(loaded, report)))
+                let screen = program.map(|mut program| {
+                    let screen = self.screen(id, &mut program);
+                    self.sets.insert(id, program);
+                    screen
+                });
+                Some(protocol::frame(&Loaded { screen, report }))
             }
             Order::Unload(id) => {
                 self.sets.remove(&id);
@@ -154,7 +160,7 @@ impl Worker {
         let Some(mut program) = program else { return checked };
         checked.speaks = program.speaks();
         for phase in [Phase::Validate, Phase::Mutate] {
-            if let Some(failure) = self.judge_sample(&mut program, &probe(phase), limit).error {
+            if let Some(failure) = self.judge_sample(None, &mut program, &probe(phase), limit).error {
                 tried(&failure, &mut checked.report);
             }
         }
@@ -172,12 +178,25 @@ impl Worker {
                 }
             }
         }
-        checked.outcomes = check.samples.iter().map(|sample| self.judge_sample(&mut program, sample, limit)).collect();
+        checked.outcomes =
+            check.samples.iter().map(|sample| self.judge_sample(None, &mut program, sample, limit)).collect();
         checked
     }
 
-    fn judge_sample(&mut self, program: &mut Program, sample: &Sample, limit: Duration) -> Outcome {
-        let judged = self.guarded(None, limit, |_, budget| {
+    /// What can be told of a set without asking it, as far as the engine says so too.
+    fn screen(&mut self, id: Id, program: &mut Program) -> Screen {
+        let screen = program.screen().clone();
+        let (blind, limit) = (screen.is_blind(), self.settings.budget);
+        let agrees = |phase| {
+            let sample = probe(phase);
+            let silent = review::decode(sample.body.as_bytes()).is_ok_and(|request| screen.is_silent(phase, &request));
+            !silent || self.judge_sample(Some(id), program, &sample, limit) == Outcome::default()
+        };
+        if blind || [Phase::Validate, Phase::Mutate].into_iter().all(agrees) { screen } else { Screen::default() }
+    }
+
+    fn judge_sample(&mut self, id: Option<Id>, program: &mut Program, sample: &Sample, limit: Duration) -> Outcome {
+        let judged = self.guarded(id, limit, |_, budget| {
             caught(|| {
                 let input = Input::new(sample.body.as_bytes(), &sample.context, &mut Keys::default());
                 let input = input.map_err(|message| Failure::Error(Problem::of_set(message)));

@@ -12,6 +12,7 @@ use crate::rego::input::Context;
 use crate::rego::lint::Report;
 use crate::rego::outcome::Outcome;
 use crate::rego::program::Speaks;
+use crate::rego::screen::Screen;
 use crate::rego::testing::{self, Tests};
 use crate::rego::unit::Unit;
 
@@ -46,6 +47,15 @@ pub struct Check {
     pub tests: Option<testing::Options>,
     /// Requests that it is to judge.
     pub samples: Vec<Sample>,
+}
+
+/// What became of a set that was to be kept.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Loaded {
+    /// What can be told of it without asking; nothing where it was not kept.
+    pub screen: Option<Screen>,
+    /// Errors and warnings.
+    pub report: Report,
 }
 
 /// A request that a set is tried on.

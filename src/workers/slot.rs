@@ -13,12 +13,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::process::{End, Process};
-use super::protocol::{self, Id, Order, Outcomes};
+use super::protocol::{self, Id, Loaded, Order, Outcomes};
 use super::queue::Job;
 use super::{Inner, child};
 use crate::rego::lint::Report;
 use crate::rego::outcome::Failure;
 use crate::rego::problem::Problem;
+use crate::rego::screen::Screen;
 
 /// How long after its request's deadline a worker that says nothing is ended.
 const GRACE: Duration = Duration::from_secs(1);
@@ -37,14 +38,14 @@ const UNEXPLAINED: u8 = 2;
 #[derive(Debug)]
 pub(super) enum Control {
     /// Load a set, and say when it is there.
-    Load(Id, oneshot::Sender<Result<(), Report>>),
+    Load(Id, oneshot::Sender<Result<Screen, Report>>),
     /// Forget one.
     Unload(Id),
 }
 
 /// What a worker owes an answer to, in the order in which it was asked.
 enum Owed {
-    Load(Id, Option<oneshot::Sender<Result<(), Report>>>),
+    Load(Id, Option<oneshot::Sender<Result<Screen, Report>>>),
     Judgement(Job),
 }
 
@@ -182,9 +183,9 @@ impl Worker<'_> {
                 true
             }
             Some(Owed::Load(_, done)) => {
-                let Ok((loaded, report)) = protocol::answer::<(bool, Report)>(payload) else { return false };
+                let Ok(Loaded { screen, report }) = protocol::answer(payload) else { return false };
                 if let Some(done) = done {
-                    let _ = done.send(if loaded { Ok(()) } else { Err(report) });
+                    let _ = done.send(screen.ok_or(report));
                 }
                 true
             }

@@ -113,7 +113,7 @@ pub(super) fn is_set(rule: &Rule) -> bool {
 }
 
 /// A path as the engine spells it: names that are no identifiers in brackets.
-fn written(path: &[String]) -> String {
+pub(super) fn written(path: &[String]) -> String {
     let mut text = String::new();
     for name in path {
         let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
