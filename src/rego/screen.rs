@@ -24,6 +24,8 @@ pub struct Screen {
     pub validate: Option<Vec<Body>>,
     /// The same of the mutating call.
     pub mutate: Option<Vec<Body>>,
+    /// The rules and functions that they ask whether something is so. Each has something to ask only of those before it.
+    pub helpers: Vec<Vec<Body>>,
 }
 
 /// The statements of a body in the order in which the engine takes them.
@@ -66,6 +68,8 @@ pub enum Term {
     Text(String),
     /// An array or a set of the four above.
     List(Vec<Term>),
+    /// What is never there.
+    Undefined,
     /// What stands at a path.
     At(Root, Vec<String>),
     /// A comparison.
@@ -74,6 +78,8 @@ pub enum Term {
     In(Box<Term>, Box<Term>),
     /// A builtin.
     Call(Builtin, Vec<Term>),
+    /// `true`, where one of a helper's bodies is so for these arguments.
+    Ask(usize, Vec<Term>),
 }
 
 /// Where a path begins.
@@ -119,6 +125,14 @@ pub enum Builtin {
     EndsWith,
     Contains,
     Count,
+    Get,
+    IsArray,
+    IsBoolean,
+    IsNull,
+    IsNumber,
+    IsObject,
+    IsString,
+    ToNumber,
 }
 
 impl Screen {
@@ -129,13 +143,8 @@ impl Screen {
             Phase::Mutate => &self.mutate,
         };
         let Some(bodies) = bodies else { return false };
-        let mut walk = Walk::new(request);
-        bodies.iter().all(|body| walk.run(body).is_ok())
-    }
-
-    /// Whether it can tell anything at all.
-    pub fn is_blind(&self) -> bool {
-        self.validate.is_none() && self.mutate.is_none()
+        let mut walk = Walk::new(request, &self.helpers);
+        bodies.iter().all(|body| walk.run(body).is_ok_and(|comes_to_something| !comes_to_something))
     }
 }
 

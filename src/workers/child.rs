@@ -70,6 +70,7 @@ pub fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         sets: HashMap::new(),
         noted: None,
         keys: Keys::default(),
+        probe: None,
     };
     let thread = std::thread::Builder::new().name("rego".to_owned()).stack_size(STACK);
     let work = thread.spawn(move || {
@@ -95,6 +96,8 @@ struct Worker {
     /// The set that the notes name.
     noted: Option<Id>,
     keys: Keys,
+    /// The request that new sets are tried on, once it was read.
+    probe: Option<Input>,
 }
 
 impl Worker {
@@ -160,7 +163,7 @@ impl Worker {
         let Some(mut program) = program else { return checked };
         checked.speaks = program.speaks();
         for phase in [Phase::Validate, Phase::Mutate] {
-            if let Some(failure) = self.judge_sample(None, &mut program, &probe(phase), limit).error {
+            if let Some(failure) = self.judge_sample(&mut program, &probe(phase), limit).error {
                 tried(&failure, &mut checked.report);
             }
         }
@@ -178,25 +181,32 @@ impl Worker {
                 }
             }
         }
-        checked.outcomes =
-            check.samples.iter().map(|sample| self.judge_sample(None, &mut program, sample, limit)).collect();
+        checked.outcomes = check.samples.iter().map(|sample| self.judge_sample(&mut program, sample, limit)).collect();
         checked
     }
 
-    /// What can be told of a set without asking it, as far as the engine says so too.
+    /// What can be told of a set without asking it, if the engine says so too on the one request that is at hand.
     fn screen(&mut self, id: Id, program: &mut Program) -> Screen {
-        let screen = program.screen().clone();
-        let (blind, limit) = (screen.is_blind(), self.settings.budget);
-        let agrees = |phase| {
-            let sample = probe(phase);
-            let silent = review::decode(sample.body.as_bytes()).is_ok_and(|request| screen.is_silent(phase, &request));
-            !silent || self.judge_sample(Some(id), program, &sample, limit) == Outcome::default()
-        };
-        if blind || [Phase::Validate, Phase::Mutate].into_iter().all(agrees) { screen } else { Screen::default() }
+        let (screen, limit) = (program.screen().clone(), self.settings.budget);
+        let sample = probe(Phase::Validate);
+        let silent = |request| screen.is_silent(Phase::Validate, &request);
+        if !review::decode(sample.body.as_bytes()).is_ok_and(silent) {
+            return screen;
+        }
+        let judged = self.guarded(Some(id), limit, |worker, budget| {
+            caught(|| {
+                let mut read = || Input::new(sample.body.as_bytes(), &sample.context, &mut worker.keys).ok();
+                let input = worker.probe.take().or_else(&mut read)?;
+                let outcome = program.evaluate(sample.phase, &input, budget);
+                worker.probe = Some(input);
+                Some(outcome)
+            })
+        });
+        if judged == Ok(Some(Outcome::default())) { screen } else { Screen::default() }
     }
 
-    fn judge_sample(&mut self, id: Option<Id>, program: &mut Program, sample: &Sample, limit: Duration) -> Outcome {
-        let judged = self.guarded(id, limit, |_, budget| {
+    fn judge_sample(&mut self, program: &mut Program, sample: &Sample, limit: Duration) -> Outcome {
+        let judged = self.guarded(None, limit, |_, budget| {
             caught(|| {
                 let input = Input::new(sample.body.as_bytes(), &sample.context, &mut Keys::default());
                 let input = input.map_err(|message| Failure::Error(Problem::of_set(message)));

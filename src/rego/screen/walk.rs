@@ -2,7 +2,7 @@
 //!
 //! Invariant: it ends after a bounded number of steps, and is sure only of what the engine would find too.
 
-use super::{Builtin, Comparison, Root, Step, Term};
+use super::{Body, Builtin, Comparison, Root, Step, Term};
 use crate::json::{Json, Object};
 use crate::review::Request;
 
@@ -47,17 +47,18 @@ impl<'v> From<&'v Json<'v>> for Value<'v> {
 /// One set on one request.
 pub(super) struct Walk<'v> {
     request: &'v Request<'v>,
+    helpers: &'v [Vec<Body>],
     locals: Vec<Option<Value<'v>>>,
     left: usize,
 }
 
 impl<'v> Walk<'v> {
-    pub(super) fn new(request: &'v Request<'v>) -> Self {
-        Self { request, locals: Vec::new(), left: STEPS }
+    pub(super) fn new(request: &'v Request<'v>, helpers: &'v [Vec<Body>]) -> Self {
+        Self { request, helpers, locals: Vec::new(), left: STEPS }
     }
 
-    /// Sure that these statements come to nothing, or not.
-    pub(super) fn run(&mut self, steps: &'v [Step]) -> Sure<()> {
+    /// Whether some values let these statements come to their end. All are tried, since the engine may try them all.
+    pub(super) fn run(&mut self, steps: &'v [Step]) -> Sure<bool> {
         let mut rest = steps;
         while let Some((step, after)) = rest.split_first() {
             self.spend(1)?;
@@ -75,11 +76,11 @@ impl<'v> Walk<'v> {
                 Step::Unknown => return Err(Unsure),
             };
             if !goes_on {
-                return Ok(());
+                return Ok(false);
             }
             rest = after;
         }
-        Err(Unsure)
+        Ok(true)
     }
 
     fn each(
@@ -88,7 +89,8 @@ impl<'v> Walk<'v> {
         (key, element): (Option<usize>, usize),
         strict: bool,
         then: &'v [Step],
-    ) -> Sure<()> {
+    ) -> Sure<bool> {
+        let mut found = false;
         match self.value(of)? {
             Some(Value::Array(elements)) => {
                 for (index, value) in elements.iter().enumerate() {
@@ -96,7 +98,7 @@ impl<'v> Walk<'v> {
                         self.set(key, Some(Value::Number(i64::try_from(index).ok())));
                     }
                     self.set(element, Some(value.into()));
-                    self.run(then)?;
+                    found |= self.run(then)?;
                 }
             }
             Some(Value::Object(members)) => {
@@ -105,21 +107,41 @@ impl<'v> Walk<'v> {
                         self.set(key, Some(Value::Text(name)));
                     }
                     self.set(element, Some(value.into()));
-                    self.run(then)?;
+                    found |= self.run(then)?;
                 }
             }
             Some(Value::List(terms)) if key.is_none() => {
                 for term in terms {
                     let value = self.value(term)?;
                     self.set(element, value);
-                    self.run(then)?;
+                    found |= self.run(then)?;
                 }
             }
             Some(Value::List(_)) => return Err(Unsure),
             Some(_) if strict => return Err(Unsure),
             _ => {}
         }
-        Ok(())
+        Ok(found)
+    }
+
+    /// Whether a helper says so of these arguments.
+    fn ask(&mut self, helper: usize, arguments: &'v [Term]) -> Sure<bool> {
+        let mut frame = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            frame.push(self.value(argument)?);
+        }
+        // A function of something undefined is not looked into.
+        if frame.iter().any(Option::is_none) {
+            return Ok(false);
+        }
+        let outside = std::mem::take(&mut self.locals);
+        let mut found = false;
+        for body in self.helpers.get(helper).ok_or(Unsure)? {
+            self.locals.clone_from(&frame);
+            found |= self.run(body)?;
+        }
+        self.locals = outside;
+        Ok(found)
     }
 
     fn set(&mut self, local: usize, value: Option<Value<'v>>) {
@@ -144,6 +166,7 @@ impl<'v> Walk<'v> {
             Term::Number(value) => Value::Number(Some(*value)),
             Term::Text(text) => Value::Text(text),
             Term::List(terms) => Value::List(terms),
+            Term::Undefined => return Ok(None),
             Term::At(root, path) => return self.at(*root, path),
             Term::Compare(comparison, left, right) => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
@@ -155,6 +178,7 @@ impl<'v> Walk<'v> {
                 Value::Bool(self.is_in(element, collection)?)
             }
             Term::Call(builtin, arguments) => return self.call(*builtin, arguments),
+            Term::Ask(helper, arguments) => return Ok(self.ask(*helper, arguments)?.then_some(Value::Bool(true))),
         }))
     }
 
@@ -185,8 +209,12 @@ impl<'v> Walk<'v> {
         let mut value = value;
         for key in path {
             self.spend(1)?;
-            let Some(Value::Object(members)) = value else { return Ok(None) };
-            value = members.member(key).map(Value::from);
+            value = match value {
+                Some(Value::Object(members)) => members.member(key).map(Value::from),
+                // A set has its elements for keys.
+                Some(Value::List(_)) => return Err(Unsure),
+                _ => return Ok(None),
+            };
         }
         Ok(value)
     }
@@ -255,27 +283,41 @@ impl<'v> Walk<'v> {
     }
 
     fn call(&mut self, builtin: Builtin, arguments: &'v [Term]) -> Sure<Option<Value<'v>>> {
-        let values = match arguments {
-            [one] => self.value(one)?.map(|one| (one, None)),
-            [one, other] => {
-                let (one, other) = (self.value(one)?, self.value(other)?);
-                one.zip(other).map(|(one, other)| (one, Some(other)))
+        let mut undefined = false;
+        let mut values = [Value::Null; 3];
+        for (place, argument) in arguments.iter().enumerate() {
+            // All are looked at, and one that is undefined makes the call so.
+            match (self.value(argument)?, values.get_mut(place)) {
+                (Some(value), Some(place)) => *place = value,
+                (None, _) => undefined = true,
+                (Some(_), None) => return Err(Unsure),
             }
-            _ => return Err(Unsure),
-        };
-        let Some(values) = values else { return Ok(None) };
-        Ok(Some(match (builtin, values) {
-            (Builtin::Count, (Value::Array(elements), None)) => Value::Number(i64::try_from(elements.len()).ok()),
-            (Builtin::Count, (Value::Object(members), None)) => {
-                Value::Number(i64::try_from(members.iter().count()).ok())
-            }
-            (_, (Value::Text(text), Some(Value::Text(part)))) => {
+        }
+        if undefined {
+            return Ok(None);
+        }
+        let [value, second, third] = values;
+        Ok(Some(match (builtin, value, second) {
+            (Builtin::Count, Value::Array(elements), _) => Value::Number(i64::try_from(elements.len()).ok()),
+            (Builtin::Count, Value::Object(members), _) => Value::Number(i64::try_from(members.iter().count()).ok()),
+            (Builtin::Get, Value::Object(members), Value::Text(key)) => members.member(key).map_or(third, Value::from),
+            // Whether it is an array or a set is not kept.
+            (_, Value::List(_), _) => return Err(Unsure),
+            (Builtin::IsArray, ..) => Value::Bool(matches!(value, Value::Array(_))),
+            (Builtin::IsBoolean, ..) => Value::Bool(matches!(value, Value::Bool(_))),
+            (Builtin::IsNull, ..) => Value::Bool(matches!(value, Value::Null)),
+            (Builtin::IsNumber, ..) => Value::Bool(matches!(value, Value::Number(_))),
+            (Builtin::IsObject, ..) => Value::Bool(matches!(value, Value::Object(_))),
+            (Builtin::IsString, ..) => Value::Bool(matches!(value, Value::Text(_))),
+            (Builtin::ToNumber, Value::Number(_), _) => value,
+            (Builtin::ToNumber, Value::Text(text), _) => Value::Number(Some(digits(text).ok_or(Unsure)?)),
+            (_, Value::Text(text), Value::Text(part)) => {
                 self.read(text)?;
                 Value::Bool(match builtin {
                     Builtin::StartsWith => text.starts_with(part),
                     Builtin::EndsWith => text.ends_with(part),
                     Builtin::Contains => text.contains(part),
-                    Builtin::Count => return Err(Unsure),
+                    _ => return Err(Unsure),
                 })
             }
             // An error of the set.
@@ -297,4 +339,10 @@ impl<'v> Walk<'v> {
 /// A text that the request was read for; an empty one may not have been there at all.
 fn known(text: &str) -> Sure<Value<'_>> {
     if text.is_empty() { Err(Unsure) } else { Ok(Value::Text(text)) }
+}
+
+/// A number that is written in a few digits, as every reader reads it.
+fn digits(text: &str) -> Option<i64> {
+    let plain = text == "0" || (text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0'));
+    text.parse().ok().filter(|_| plain && text.len() < 16)
 }
