@@ -15,7 +15,7 @@ use crate::rego::set::yaml;
 use crate::review::{Operation, Request};
 
 /// The annotation that holds it.
-const ANNOTATION: &str = "slicegate.io/match";
+pub(super) const ANNOTATION: &str = "slicegate.io/match";
 
 /// Which requests a set sees. Everything that is given has to hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -146,6 +146,34 @@ impl Match {
         namespace.is_empty() || selector.matches(|key| labels.and_then(|labels| labels.get(key)).map(String::as_str))
     }
 
+    /// What it can never see, whatever is sent.
+    pub fn weaknesses(&self) -> Option<Problem> {
+        let without_demand = |word: &Word| matches!(word, Word::Delete | Word::Connect);
+        let lost: Vec<&str> =
+            self.operations.iter().filter(|word| without_demand(word)).map(|word| word.as_str()).collect();
+        (self.kinds.is_empty() && !lost.is_empty()).then(|| {
+            let whole =
+                if lost.len() == self.operations.len() { "; as it stands, the set sees nothing at all" } else { "" };
+            let message = format!(
+                "without kinds a set sees what asks for a GPU, which no request of {} does: name the kinds{whole}",
+                lost.join(" or ")
+            );
+            Problem::of_file(ANNOTATION, message)
+        })
+    }
+
+    /// The kinds that it names, each with its group; both may be patterns.
+    pub fn kinds(&self) -> BTreeSet<(String, String)> {
+        self.kinds.iter().flat_map(Kinds::pairs).collect()
+    }
+
+    /// Whether its author meant requests that do this. A star is not taken for a wish to see connections, of which no kind of
+    /// workload is.
+    pub fn means_operation(&self, operation: Operation) -> bool {
+        let starred = self.operations.iter().all(|word| *word == Word::Any);
+        self.matches_operation(operation) && (operation != Operation::Connect || !starred)
+    }
+
     /// The names of the kinds, where all of them are spelt out.
     pub fn literal_kinds(&self) -> Option<BTreeSet<String>> {
         let kinds: BTreeSet<String> = self.kinds.iter().flat_map(Kinds::pairs).map(|(kind, _)| kind).collect();
@@ -164,6 +192,18 @@ impl Match {
         match self.operations.as_slice() {
             [] => matches!(operation, Operation::Create | Operation::Update),
             words => words.iter().any(wanted),
+        }
+    }
+}
+
+impl Word {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+            Self::Any => "*",
         }
     }
 }

@@ -285,7 +285,10 @@ fn settings(
     choose(get("input"), "input", &shapes, errors, &mut settings.input);
     if let Some(text) = get("match") {
         match Match::parse(text) {
-            Ok(matches) => settings.matches = matches,
+            Ok(matches) => {
+                warnings.extend(matches.weaknesses());
+                settings.matches = matches;
+            }
             Err(problems) => errors.extend(problems),
         }
     }

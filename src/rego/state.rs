@@ -20,7 +20,7 @@ pub enum State {
     LastGood,
     /// It is bad, and there is no last good form of it.
     Rejected,
-    /// It is in force, and sees requests that the webhook configuration sends nobody.
+    /// It is in force as it is written, and the webhook configurations send nothing that it matches.
     NotRouted,
 }
 

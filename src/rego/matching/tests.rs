@@ -64,3 +64,18 @@ fn mistakes_have_their_line() {
     let selector = "objectSelector: {matchExpressions: [{key: a, operator: In}]}";
     assert!(Match::parse(selector).unwrap_err()[0].message.contains("needs values"));
 }
+
+#[test]
+fn what_can_never_match_is_told() {
+    for (text, says) in [
+        ("operations: [DELETE]", Some("sees nothing at all")),
+        ("operations: [CREATE, DELETE, CONNECT]", Some("no request of DELETE or CONNECT does: name the kinds")),
+        ("operations: ['*']", None),
+        ("kinds: [Pod]\noperations: [DELETE]", None),
+        ("", None),
+    ] {
+        let told = Match::parse(text).unwrap().weaknesses().map(|told| told.message);
+        assert_eq!(told.is_some(), says.is_some(), "{text}: {told:?}");
+        assert!(told.unwrap_or_default().contains(says.unwrap_or_default()), "{text}");
+    }
+}
