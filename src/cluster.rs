@@ -1,8 +1,8 @@
 //! The cluster that slicegate guards: credentials, watches, and the one read while a request waits.
 //!
-//! What it does: finds the API server, keeps Namespaces, Nodes, PriorityClasses, policies and the configuration watched for
-//! as long as the process runs, and hands all of it to a [`Sink`]. Of the replicas the one that leads also writes what is in
-//! force. What it does not: decide. Invariant: losing the API server changes nothing that is known.
+//! What it does: finds the API server, keeps Namespaces, Nodes, PriorityClasses, policies, the configuration and the webhook
+//! configurations watched for as long as the process runs, and hands all of it to a [`Sink`]. Of the replicas the one that
+//! leads also writes what is in force. What it does not: decide. Invariant: losing the API server changes nothing that is known.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -31,6 +31,7 @@ mod lead;
 mod leader;
 mod policies;
 mod read;
+mod routes;
 mod status;
 mod watch;
 
@@ -160,7 +161,8 @@ impl Cluster {
             };
             futures::future::join(configuration, policies).await;
         };
-        let all = futures::future::join(futures::future::join_all(facts), kept);
+        let routes = routes::follow_all(&self.client, Pace::default(), &sink);
+        let all = futures::future::join3(futures::future::join_all(facts), kept, routes);
         stop.run_until_cancelled(all).await;
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::facts::Event;
 use crate::policy::Policy;
+use crate::rego::routing::Routes;
 use crate::rego::set::{Key, Set};
 use crate::rego::unit::Unit;
 
@@ -29,12 +30,14 @@ pub enum Watched {
     Configuration,
     /// The policy sets.
     Policies,
+    /// The webhook configurations, which say what is sent.
+    Webhooks,
 }
 
 impl Watched {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 5] =
-        [Self::Namespaces, Self::Nodes, Self::PriorityClasses, Self::Configuration, Self::Policies];
+    pub const ALL: [Self; 6] =
+        [Self::Namespaces, Self::Nodes, Self::PriorityClasses, Self::Configuration, Self::Policies, Self::Webhooks];
 
     /// The word in logs, metrics and on the readiness page.
     pub fn as_str(self) -> &'static str {
@@ -44,6 +47,7 @@ impl Watched {
             Self::PriorityClasses => "priorityclasses",
             Self::Configuration => "configuration",
             Self::Policies => "policies",
+            Self::Webhooks => "webhookconfigurations",
         }
     }
 }
@@ -68,6 +72,9 @@ pub trait Sink: Send + Sync + 'static {
 
     /// The last good forms of sets, from before the process started. Comes at most once, before the first policy sets.
     fn last_good(&self, units: BTreeMap<Key, Unit>);
+
+    /// What is sent to slicegate, as far as that is known. Where nobody can say, nobody need listen.
+    fn routes(&self, _routes: Routes) {}
 
     /// What is known of this is complete and usable from now on. Comes again after each new list.
     fn synced(&self, what: Watched);

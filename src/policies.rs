@@ -14,6 +14,7 @@ use crate::policy::Verdict;
 use crate::policy::decision::Action;
 use crate::rego::outcome::{Failure, Outcome};
 use crate::rego::program::Speaks;
+use crate::rego::routing::Routes;
 use crate::rego::set::{Key, Set, Settings};
 use crate::rego::state::SetReport;
 use crate::rego::unit::Unit;
@@ -122,6 +123,10 @@ enum Message {
     Offer(Offer),
     /// The last good forms that were kept, to be told before the first offer.
     Kept(BTreeMap<Key, Unit>),
+    /// What the API server sends, as far as it is known.
+    Routes(Routes),
+    /// It will be told: what became of sets is not said before.
+    RoutesToCome,
     /// To be called when all that was offered before is in force or found bad.
     Settled(Box<dyn FnOnce() + Send>),
 }
@@ -136,6 +141,17 @@ impl Policies {
     /// Calls when all that was offered before is in force or found bad.
     pub fn settled(&self, then: Box<dyn FnOnce() + Send>) {
         let _ = self.offers.send(Message::Settled(then));
+    }
+
+    /// Says what the API server sends, as far as that is known.
+    pub fn route(&self, routes: Routes) {
+        let _ = self.offers.send(Message::Routes(routes));
+    }
+
+    /// What the API server sends will be said in a moment, known or not. Until then nobody is told what became of sets, so
+    /// that the word does not change right after it was given; they are in force as soon as they can be.
+    pub fn expect_routes(&self) {
+        let _ = self.offers.send(Message::RoutesToCome);
     }
 
     /// Gives the last good forms that were kept.

@@ -104,9 +104,11 @@ pub(super) fn note(report: &SetReport) -> Note {
             ("PolicyLoaded", false, format!("in force: {modules}, digest {digest}"))
         }
         State::Loaded => ("PolicyLoaded", false, format!("in force: {modules}, digest {digest}; {warning}")),
-        State::NotRouted => {
-            ("PolicyNotRouted", true, format!("in force: {modules}, digest {digest}; but not all is sent: {warning}"))
-        }
+        State::NotRouted => (
+            "PolicyNotRouted",
+            true,
+            format!("in force, digest {digest}, but nothing that it matches is sent: {warning}"),
+        ),
         State::LastGood => {
             ("PolicyLastGood", true, format!("its last good form stays in force, digest {digest}: {error}"))
         }

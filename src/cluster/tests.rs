@@ -30,6 +30,7 @@ mod lastgood;
 mod lead;
 mod leader;
 mod policies;
+mod routes;
 
 type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 

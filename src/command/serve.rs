@@ -143,6 +143,9 @@ async fn follow(tasks: &mut Tasks, app: &Arc<App>, options: &Serve, finishing: &
     let (registry, offers) = Registry::new(app.workers.clone(), home, Box::new(move |sets| publish.replace_sets(sets)));
     tasks.spawn("the registry of policies", registry.run().map(Ok));
     let reports = offers.reports.clone();
+    if cluster.is_some() {
+        offers.expect_routes();
+    }
     if !policies.is_empty() {
         app.expect_sets();
     }

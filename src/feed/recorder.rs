@@ -10,6 +10,7 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use super::{Sink, Watched};
 use crate::facts::Event;
 use crate::policy::Policy;
+use crate::rego::routing::Routes;
 use crate::rego::set::{Key, Set};
 use crate::rego::unit::Unit;
 
@@ -26,6 +27,7 @@ pub(crate) enum Told {
     Policies(String, Vec<(String, Vec<String>)>),
     /// The digests of units, by key.
     LastGood(Vec<(String, String)>),
+    Routes(Routes),
     Synced(Watched),
     Configuration(Option<String>),
     Source(Watched, Option<String>),
@@ -74,6 +76,9 @@ impl Sink for Recorder {
     }
     fn last_good(&self, units: BTreeMap<Key, Unit>) {
         self.tell(Told::LastGood(units.into_iter().map(|(key, unit)| (key.to_string(), unit.digest)).collect()));
+    }
+    fn routes(&self, routes: Routes) {
+        self.tell(Told::Routes(routes));
     }
     fn synced(&self, what: Watched) {
         self.tell(Told::Synced(what));

@@ -11,9 +11,11 @@ use tokio::time::timeout;
 use tracing::{error, info, warn};
 
 use super::{Active, Message, Offer, Policies, Sets};
+use crate::policy::decision::Action;
 use crate::rego::lint::Report;
 use crate::rego::problem::Problem;
 use crate::rego::program::Speaks;
+use crate::rego::routing::{self, Routes, Verdict};
 use crate::rego::set::{Key, Role, Set};
 use crate::rego::state::{self, SetReport, State};
 use crate::rego::unit::Unit;
@@ -35,6 +37,8 @@ pub struct Registry {
     home: String,
     messages: mpsc::UnboundedReceiver<Message>,
     reports: watch::Sender<Arc<Vec<SetReport>>>,
+    /// What the API server sends; nothing while that is to be told.
+    routes: Option<Routes>,
     publish: Publish,
     /// Who waits until all that was offered is settled.
     waiting: Vec<Box<dyn FnOnce() + Send>>,
@@ -64,6 +68,17 @@ struct InForce {
     installed: Option<Arc<Installed>>,
 }
 
+impl InForce {
+    /// Whether anything that it matches is sent; nothing where it is not asked anyway.
+    fn routing(&self, routes: &Routes) -> Verdict {
+        let settings = &self.unit.set.settings;
+        if self.installed.is_none() || settings.action == Action::Off {
+            return Verdict::default();
+        }
+        routing::verdict(routes, &settings.matches, self.speaks)
+    }
+}
+
 impl Registry {
     /// A registry, and where to speak to it.
     pub fn new(workers: Workers, home: String, publish: Publish) -> (Self, Policies) {
@@ -71,7 +86,9 @@ impl Registry {
         let (reports, told) = watch::channel(Arc::default());
         let (waiting, offered, kept, known) = Default::default();
         let meter = workers.meter().clone();
-        let registry = Self { workers, meter, home, messages, reports, publish, waiting, offered, kept, known };
+        // Where nobody says anything of it, nothing is known.
+        let routes = Some(Routes::default());
+        let registry = Self { workers, meter, home, messages, reports, routes, publish, waiting, offered, kept, known };
         (registry, Policies { offers, reports: told })
     }
 
@@ -102,6 +119,8 @@ impl Registry {
                 self.offered.insert(source, sets);
             }
             Message::Kept(units) => self.kept = units,
+            Message::Routes(routes) => self.routes = Some(routes),
+            Message::RoutesToCome => self.routes = None,
             Message::Settled(then) => self.waiting.push(then),
         }
     }
@@ -242,12 +261,14 @@ impl Registry {
         let (mut active, mut reports) = (Vec::new(), Vec::new());
         for (key, set) in sets {
             let Some(known) = self.known.get(key) else { continue };
-            reports.push(report(set, known));
+            reports.push(report(set, known, self.routes.as_ref()));
             active.extend(self.active(set, known).map(Arc::new));
         }
         let (reports, libraries) = (Arc::new(reports), Arc::new(self.libraries()));
         (self.publish)(Arc::new(Sets::new(active, Arc::clone(&reports), libraries)));
-        self.reports.send_replace(reports);
+        if self.routes.is_some() {
+            self.reports.send_replace(reports);
+        }
     }
 
     fn active(&self, set: &Set, known: &Known) -> Option<Active> {
@@ -273,9 +294,11 @@ impl Registry {
     }
 }
 
-fn report(set: &Set, known: &Known) -> SetReport {
+fn report(set: &Set, known: &Known, routes: Option<&Routes>) -> SetReport {
     let in_force = known.in_force.as_ref();
+    let routing = in_force.zip(routes).map(|(in_force, routes)| in_force.routing(routes)).unwrap_or_default();
     let state = match in_force {
+        Some(in_force) if in_force.unit.digest == known.offered && routing.none => State::NotRouted,
         Some(in_force) if in_force.unit.digest == known.offered => State::Loaded,
         Some(_) => State::LastGood,
         None => State::Rejected,
@@ -289,7 +312,7 @@ fn report(set: &Set, known: &Known) -> SetReport {
         engine: state::engine(shown.settings.syntax),
         modules: in_force.map_or(0, |in_force| in_force.unit.set.modules.len()),
         errors: known.report.errors.clone(),
-        warnings: known.report.warnings.clone(),
+        warnings: known.report.warnings.iter().cloned().chain(routing.warnings).collect(),
         in_force: in_force.map(|in_force| Arc::clone(&in_force.unit)),
         offered: known.offered.clone(),
     }

@@ -19,6 +19,7 @@ use crate::facts::{Event, Labels};
 use crate::feed::{Sink, Watched};
 use crate::policies::Policies;
 use crate::policy::Policy;
+use crate::rego::routing::Routes;
 use crate::rego::set::{Key, Set};
 use crate::rego::unit::Unit;
 
@@ -76,6 +77,12 @@ impl Sink for Following {
     fn last_good(&self, units: BTreeMap<Key, Unit>) {
         if let Some(policies) = &self.policies {
             policies.keep(units);
+        }
+    }
+
+    fn routes(&self, routes: Routes) {
+        if let Some(policies) = &self.policies {
+            policies.route(routes);
         }
     }
 

@@ -195,6 +195,12 @@ fn the_roles_are_as_narrow_as_rbac_can_say() {
             {"apiGroups": core, "resources": ["namespaces"], "verbs": ["get", "list", "watch"]},
             {"apiGroups": core, "resources": ["nodes"], "verbs": ["list", "watch"]},
             {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": ["list", "watch"]},
+            {
+                "apiGroups": ["admissionregistration.k8s.io"],
+                "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+                "resourceNames": ["slicegate"],
+                "verbs": ["list", "watch"],
+            },
         ])
     );
     assert_eq!(
