@@ -44,6 +44,9 @@ use slot::Control;
 /// How long one worker may take to load what is new.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How many sets are checked at a time, so that one that takes its time does not hold up the next one.
+pub const CHECKS: usize = 2;
+
 /// How the pool is set up.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -130,7 +133,7 @@ pub struct Question<'q> {
 impl Workers {
     /// A pool without processes; they start with the first set.
     pub fn new(options: Options, meter: Meter) -> Self {
-        let (prober, visitor) = (Prober::new(options.clone()), Prober::new(options.clone()));
+        let (prober, visitor) = (Prober::new(options.clone(), CHECKS), Prober::new(options.clone(), 1));
         let (queue, breaker, units) = Default::default();
         let (next, places) = (AtomicU32::new(0), Mutex::default());
         Self(Arc::new(Inner { options, queue, meter, breaker, units, next, places, prober, visitor }))

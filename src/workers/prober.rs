@@ -1,12 +1,13 @@
-//! The process that checks sets and serves nobody.
+//! The processes that check sets and serve nobody.
 //!
 //! Invariant: whatever a set does to it, the answer is a report; the next set gets a new process if it has to.
 
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::Mutex;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Options;
@@ -21,29 +22,34 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a check is begun.
 const ATTEMPTS: usize = 3;
 
-/// A process that is started when it is needed, and one check at a time.
+/// Processes that are started when they are needed, each for one check at a time.
 #[derive(Debug)]
 pub(super) struct Prober {
     options: Options,
-    process: Mutex<Option<Process>>,
+    slots: Semaphore,
+    /// Those that are between two checks.
+    idle: Mutex<Vec<Process>>,
 }
 
 impl Prober {
-    pub(super) fn new(options: Options) -> Self {
-        Self { options, process: Mutex::new(None) }
+    /// This many at most.
+    pub(super) fn new(options: Options, most: usize) -> Self {
+        Self { options, slots: Semaphore::new(most), idle: Mutex::default() }
     }
 
     /// Checks a set. A process that somebody else ended, or that could not be started, says nothing of the set: another one
-    /// tries, a few times.
+    /// tries, a few times. Whoever stops waiting ends the process.
     pub(super) async fn check(&self, check: &Check) -> Checked {
-        let mut place = self.process.lock().await;
+        // Nobody closes it.
+        let _slot = self.slots.acquire().await;
+        let mut idle = self.idle().pop();
         let frame: Bytes = protocol::frame(&Order::Check(Box::new(check.clone()))).into();
         let mut why = String::new();
         for _ in 0..ATTEMPTS {
-            let process = place.take().map_or_else(|| Process::start(&self.options), Ok);
+            let process = idle.take().map_or_else(|| Process::start(&self.options), Ok);
             match self.attempt(process, frame.clone()).await {
                 Attempt::Done(checked, process) => {
-                    *place = Some(process);
+                    self.idle().push(process);
                     return *checked;
                 }
                 Attempt::Refused(why) => return refused(&why, false),
@@ -51,6 +57,10 @@ impl Prober {
             }
         }
         refused(&format!("it could not be checked, and will be again in a moment: {why}"), true)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Process>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn attempt(&self, process: io::Result<Process>, frame: Bytes) -> Attempt {
