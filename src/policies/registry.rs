@@ -1,27 +1,34 @@
 //! Takes offers, and puts in force what is good of them.
 //!
-//! Invariant: one change at a time, and each request sees the state before it or the state after it.
+//! What it does: has each set that is new or changed judged, several at a time, has the good ones loaded, and takes away at once
+//! what is offered no more. Invariant: each request sees the state before a change or the one after it; of one set, what was
+//! written later is never replaced by what was written earlier; nobody waits for the judgement of another set, but for that of
+//! a library which it imports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
-use super::{Active, Message, Offer, Policies, Sets};
-use crate::policy::decision::Action;
+use super::{Message, Offer, Policies, Sets};
 use crate::rego::lint::Report;
 use crate::rego::problem::Problem;
-use crate::rego::program::Speaks;
-use crate::rego::routing::{self, Routes, Verdict};
+use crate::rego::routing::Routes;
 use crate::rego::set::{Key, Role, Set};
-use crate::rego::state::{self, SetReport, State};
+use crate::rego::state::SetReport;
 use crate::rego::unit::Unit;
+use crate::workers::Workers;
 use crate::workers::meter::Meter;
-use crate::workers::protocol::{Check, Checked};
-use crate::workers::{Installed, Workers};
+use crate::workers::protocol::Checked;
+use known::{InForce, Judged, Known};
+use line::{Finding, Form, Judgement, Line, Loaded};
+
+mod known;
+mod line;
 
 /// The wait before a check that told nothing is made again.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -31,7 +38,6 @@ pub(super) type Publish = Box<dyn Fn(Arc<Sets>) + Send>;
 
 /// The sets that were offered, and what became of them.
 pub struct Registry {
-    workers: Workers,
     meter: Meter,
     /// slicegate's own namespace, which is not shown in names.
     home: String,
@@ -47,36 +53,16 @@ pub struct Registry {
     /// The last good forms from before this process.
     kept: BTreeMap<Key, Unit>,
     known: BTreeMap<Key, Known>,
-}
-
-/// What is known of one set.
-#[derive(Default)]
-struct Known {
-    /// The digest of what is offered.
-    offered: String,
-    /// What the check of it found.
-    report: Report,
-    /// What is in force.
-    in_force: Option<InForce>,
-}
-
-#[derive(Clone)]
-struct InForce {
-    unit: Arc<Unit>,
-    speaks: Speaks,
-    /// Nothing for a library, which nobody asks.
-    installed: Option<Arc<Installed>>,
-}
-
-impl InForce {
-    /// Whether anything that it matches is sent; nothing where it is not asked anyway.
-    fn routing(&self, routes: &Routes) -> Verdict {
-        let settings = &self.unit.set.settings;
-        if self.installed.is_none() || settings.action == Action::Off {
-            return Verdict::default();
-        }
-        routing::verdict(routes, &settings.matches, self.speaks)
-    }
+    /// What is being checked and loaded.
+    line: Line,
+    /// The number of the next judgement: a later one is of a later form.
+    next: u64,
+    /// When to judge again what told nothing.
+    again: Option<Instant>,
+    /// Something else is in force than was published, or something else is to be said.
+    changed: bool,
+    /// A library was judged, so that what imports it is to be looked at.
+    stale: bool,
 }
 
 impl Registry {
@@ -85,32 +71,64 @@ impl Registry {
         let (offers, messages) = mpsc::unbounded_channel();
         let (reports, told) = watch::channel(Arc::default());
         let (waiting, offered, kept, known) = Default::default();
-        let meter = workers.meter().clone();
+        let (meter, line) = (workers.meter().clone(), Line::new(workers));
         // Where nobody says anything of it, nothing is known.
         let routes = Some(Routes::default());
-        let registry = Self { workers, meter, home, messages, reports, routes, publish, waiting, offered, kept, known };
+        let registry = Self {
+            meter,
+            home,
+            messages,
+            reports,
+            routes,
+            publish,
+            waiting,
+            offered,
+            kept,
+            known,
+            line,
+            next: 1,
+            again: None,
+            changed: false,
+            stale: false,
+        };
         (registry, Policies { offers, reports: told })
     }
 
     /// Runs until it is dropped; when nobody can offer anything any more, what is in force stays.
     pub async fn run(mut self) {
         loop {
-            // What could not be checked, through no fault of its own, is tried again.
-            let again = self.known.values().any(|known| known.offered.is_empty());
-            let pause = if again { AGAIN } else { Duration::MAX };
-            match timeout(pause, self.messages.recv()).await {
-                Ok(Some(message)) => self.take(message),
-                Ok(None) => break,
-                Err(_) => {}
+            self.line.go_on();
+            if !self.is_busy() {
+                self.waiting.drain(..).for_each(|then| then());
             }
-            // What came meanwhile is settled together.
-            while let Ok(message) = self.messages.try_recv() {
-                self.take(message);
+            let again = self.again;
+            tokio::select! {
+                Some(message) = self.messages.recv() => {
+                    self.take(message);
+                    // What came meanwhile is taken together.
+                    while let Ok(message) = self.messages.try_recv() {
+                        self.take(message);
+                    }
+                    self.stale = true;
+                }
+                Some(finding) = self.line.judging.next() => finding.into_iter().for_each(|finding| self.judged(finding)),
+                Some(loaded) = self.line.loading.next() => self.loaded(loaded),
+                () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {
+                    (self.again, self.stale) = (None, true);
+                }
+                else => std::future::pending().await,
             }
-            self.settle().await;
-            self.waiting.drain(..).for_each(|then| then());
+            while std::mem::take(&mut self.stale) {
+                self.plan();
+            }
+            if std::mem::take(&mut self.changed) {
+                self.publish();
+            }
         }
-        std::future::pending::<()>().await;
+    }
+
+    fn is_busy(&self) -> bool {
+        self.line.is_loading() || self.known.values().any(Known::is_awaited)
     }
 
     fn take(&mut self, message: Message) {
@@ -119,14 +137,18 @@ impl Registry {
                 self.offered.insert(source, sets);
             }
             Message::Kept(units) => self.kept = units,
-            Message::Routes(routes) => self.routes = Some(routes),
+            Message::Routes(routes) => {
+                self.routes = Some(routes);
+                self.known.values_mut().for_each(Known::forget_routing);
+                self.changed = true;
+            }
             Message::RoutesToCome => self.routes = None,
             Message::Settled(then) => self.waiting.push(then),
         }
     }
 
-    /// Brings what is in force to what is offered.
-    async fn settle(&mut self) {
+    /// Takes away what is not offered any more, and has judged what is new.
+    fn plan(&mut self) {
         let mut sets: BTreeMap<Key, Arc<Set>> = BTreeMap::new();
         for set in self.offered.values().flatten() {
             sets.insert(set.0.clone(), Arc::clone(set.1));
@@ -137,21 +159,34 @@ impl Registry {
             self.meter.unloaded();
             self.known.remove(&key);
             self.kept.remove(&key);
+            self.line.leave(&key);
+            self.changed = true;
         }
-        // A library may import another one, so that each is checked among all that are offered.
+        // A library may import another one, so that each is judged among all that are offered.
         let offered = sets.iter().filter(|(_, set)| set.role == Role::Library);
         let offered: BTreeMap<Key, Set> = offered.map(|(key, set)| (key.clone(), set.as_ref().clone())).collect();
         for set in sets.values().filter(|set| set.role == Role::Library) {
-            self.check(set, &offered).await;
+            self.consider(set, &offered);
         }
+        let awaited: BTreeSet<Key> = offered.keys().filter(|key| self.is_awaited(key)).cloned().collect();
         let mut libraries = self.libraries();
         libraries.retain(|key, _| offered.contains_key(key));
-        let mut good = Vec::new();
         for set in sets.values().filter(|set| set.role == Role::Policy) {
-            good.extend(self.check(set, &libraries).await);
+            let waits = !awaited.is_empty() && Unit::new(set.as_ref().clone(), &offered).imports(&awaited);
+            self.known(set).waits = waits;
+            if !waits {
+                self.consider(set, &libraries);
+            }
         }
-        self.install(good).await;
-        self.publish(&sets);
+    }
+
+    fn is_awaited(&self, key: &Key) -> bool {
+        self.known.get(key).is_some_and(Known::is_awaited)
+    }
+
+    fn known(&mut self, set: &Set) -> &mut Known {
+        // What is judged already is of an earlier set of that name.
+        self.known.entry(set.key.clone()).or_insert_with(|| Known::after(self.next))
     }
 
     /// The libraries in force.
@@ -163,158 +198,124 @@ impl Registry {
         libraries.collect()
     }
 
-    /// Checks a set that is new or changed. What comes back is good and wants to be loaded.
-    async fn check(&mut self, set: &Arc<Set>, libraries: &BTreeMap<Key, Set>) -> Option<(Arc<Unit>, Speaks)> {
+    /// Has a set judged that is new or changed. One that is judged already and not yet done is superseded.
+    fn consider(&mut self, set: &Arc<Set>, libraries: &BTreeMap<Key, Set>) {
         let unit = Unit::new(set.as_ref().clone(), libraries);
-        let known = self.known.entry(set.key.clone()).or_default();
-        if known.offered == unit.digest {
-            return None;
-        }
-        known.offered.clone_from(&unit.digest);
-        let checked = if set.is_empty() {
-            Checked {
-                report: Report { errors: set.errors.clone(), warnings: set.warnings.clone() },
-                ..Checked::default()
-            }
-        } else {
-            self.workers.check(&Check::of(unit.clone())).await
-        };
-        let Checked { report, speaks, lost, .. } = checked;
-        let good = report.errors.is_empty();
-        tell(&set.key, &unit.digest, &report);
-        let known = self.known.entry(set.key.clone()).or_default();
-        known.report = report;
-        if lost {
-            // Nothing is known of it, so that it is checked again.
-            known.offered.clear();
-        }
-        // What was empty, or a library, is no form of a policy that could stand in for it.
-        if !good && set.role == Role::Policy && known.in_force.as_ref().is_some_and(|form| form.installed.is_none()) {
-            known.in_force = None;
-        }
-        let unit = Arc::new(unit);
-        if good {
-            self.kept.remove(&set.key);
-        }
-        if good && (set.role == Role::Library || set.is_empty()) {
-            if set.is_empty() && known.in_force.as_ref().is_some_and(|in_force| !in_force.unit.set.is_empty()) {
-                warn!(policy = %set.key, "unloaded: it holds no module any more");
-                self.meter.unloaded();
-            }
-            known.in_force = Some(InForce { unit, speaks, installed: None });
-            return None;
-        }
-        if good {
-            return Some((unit, speaks));
-        }
-        if known.in_force.is_some() {
-            return None;
-        }
-        self.last_good(&set.key).await
-    }
-
-    /// The form of a set that was good before this process began, if it is good still.
-    async fn last_good(&mut self, key: &Key) -> Option<(Arc<Unit>, Speaks)> {
-        let unit = self.kept.get(key).cloned()?;
-        let Checked { report, speaks, lost, .. } = self.workers.check(&Check::of(unit.clone())).await;
-        if !lost {
-            self.kept.remove(key);
-        }
-        if !report.errors.is_empty() {
-            warn!(policy = %key, "its last good form cannot be loaded any more");
-            return None;
-        }
-        let unit = Arc::new(unit);
-        if unit.set.role == Role::Library {
-            let known = self.known.entry(key.clone()).or_default();
-            known.in_force = Some(InForce { unit, speaks, installed: None });
-            return None;
-        }
-        Some((unit, speaks))
-    }
-
-    /// Has sets loaded by all workers.
-    async fn install(&mut self, good: Vec<(Arc<Unit>, Speaks)>) {
-        if good.is_empty() {
+        let known = self.known(set);
+        if known.wanted == unit.digest {
             return;
         }
-        let units = good.iter().map(|(unit, _)| Arc::clone(unit)).collect();
-        let installed = self.workers.install(units).await;
-        for ((unit, speaks), installed) in good.into_iter().zip(installed) {
-            let key = &unit.set.key;
-            let known = self.known.entry(key.clone()).or_default();
+        known.wanted.clone_from(&unit.digest);
+        let in_force = known.in_force.is_some();
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        self.known(set).number = number;
+        self.line.leave(&set.key);
+        let kept = self.kept.get(&set.key).filter(|_| !in_force).cloned();
+        let judgement = Judgement { number, set: Arc::clone(set), unit, kept };
+        if set.is_empty() {
+            let report = Report { errors: set.errors.clone(), warnings: set.warnings.clone() };
+            self.judged(Finding { judgement, checked: Checked { report, ..Checked::default() }, kept: None });
+        } else {
+            self.line.join(judgement);
+        }
+    }
+
+    /// Takes what was found of a set, unless it is superseded.
+    fn judged(&mut self, finding: Finding) {
+        let Finding { judgement: Judgement { number, set, unit, kept }, checked, kept: kept_checked } = finding;
+        let Some(known) = self.known.get_mut(&set.key).filter(|known| known.number == number) else { return };
+        let Checked { report, speaks, lost, .. } = checked;
+        tell(&set.key, &unit.digest, &report);
+        if lost {
+            // Nothing is known of it, so that it is judged again.
+            known.wanted.clear();
+            self.again = Some(Instant::now().checked_add(AGAIN).unwrap_or_else(Instant::now));
+        }
+        let good = report.errors.is_empty();
+        let judged = Judged { number, set: Arc::clone(&set), digest: unit.digest.clone(), report };
+        if good {
+            self.kept.remove(&set.key);
+            return self.take_form(Form { judged, unit: Arc::new(unit), speaks });
+        }
+        // What was empty, or a library, is no form of a policy that could stand in for it.
+        if set.role == Role::Policy && known.in_force.as_ref().is_some_and(|form| form.installed.is_none()) {
+            known.in_force = None;
+        }
+        let stands_in = kept.zip(kept_checked).filter(|_| known.in_force.is_none());
+        if let Some((unit, checked)) = stands_in {
+            if !checked.lost {
+                self.kept.remove(&set.key);
+            }
+            if checked.report.errors.is_empty() {
+                return self.take_form(Form { judged, unit: Arc::new(unit), speaks: checked.speaks });
+            }
+            warn!(policy = %set.key, "its last good form cannot be loaded any more");
+        }
+        known.judged = Some(judged);
+        self.told_of(set.role);
+    }
+
+    /// Has a good form loaded, or puts it in force at once where nobody is asked about it: a library, or what holds nothing.
+    fn take_form(&mut self, form: Form) {
+        let set = &form.unit.set;
+        if set.role == Role::Policy && !set.is_empty() {
+            return self.line.load(form);
+        }
+        let role = form.judged.set.role;
+        let Some(known) = self.known.get_mut(&form.judged.set.key) else { return };
+        let held = known.in_force.as_ref().is_some_and(|in_force| !in_force.unit.set.is_empty());
+        if set.is_empty() && held {
+            warn!(policy = %set.key, "unloaded: it holds no module any more");
+            self.meter.unloaded();
+        }
+        known.put_in_force(form.judged.number, InForce { unit: form.unit, speaks: form.speaks, installed: None });
+        known.judged = Some(form.judged);
+        self.told_of(role);
+    }
+
+    /// What waits for a library goes on when that is judged, and what imports it is judged anew when it is another one.
+    fn told_of(&mut self, role: Role) {
+        self.changed = true;
+        self.stale |= role == Role::Library;
+    }
+
+    /// Takes what the workers have loaded. It counts also where a later form is being judged: it was good, and that one may
+    /// not be.
+    fn loaded(&mut self, loaded: Loaded) {
+        self.changed = true;
+        for (form, installed) in loaded {
+            let Form { mut judged, unit, speaks } = form;
+            let (key, number) = (judged.set.key.clone(), judged.number);
+            let Some(known) = self.known.get_mut(&key).filter(|known| known.takes(number)) else { continue };
             match installed {
                 Ok(installed) => {
                     info!(policy = %key, digest = unit.digest, "policy in force");
-                    known.in_force = Some(InForce { unit, speaks, installed: Some(installed) });
+                    known.put_in_force(number, InForce { unit, speaks, installed: Some(installed) });
                 }
                 Err(report) => {
                     error!(policy = %key, problem = %first(&report), "policy could not be loaded by a worker");
-                    known.report.errors.extend(report.errors);
+                    judged.report.errors.extend(report.errors);
                 }
+            }
+            if known.judged.as_ref().is_none_or(|known| known.number < number) {
+                known.judged = Some(judged);
             }
         }
     }
 
     /// Puts everything in force at once, and says what became of what was offered.
-    fn publish(&self, sets: &BTreeMap<Key, Arc<Set>>) {
+    fn publish(&mut self) {
         let (mut active, mut reports) = (Vec::new(), Vec::new());
-        for (key, set) in sets {
-            let Some(known) = self.known.get(key) else { continue };
-            reports.push(report(set, known, self.routes.as_ref()));
-            active.extend(self.active(set, known).map(Arc::new));
+        for known in self.known.values_mut() {
+            reports.extend(known.report(self.routes.as_ref()));
+            active.extend(known.active(&self.home).map(Arc::new));
         }
         let (reports, libraries) = (Arc::new(reports), Arc::new(self.libraries()));
         (self.publish)(Arc::new(Sets::new(active, Arc::clone(&reports), libraries)));
         if self.routes.is_some() {
             self.reports.send_replace(reports);
         }
-    }
-
-    fn active(&self, set: &Set, known: &Known) -> Option<Active> {
-        let name = set.shown_name(&self.home).into();
-        match &known.in_force {
-            Some(InForce { unit, speaks, installed: Some(installed) }) => Some(Active {
-                name,
-                settings: Arc::new(unit.set.settings.clone()),
-                digest: unit.digest.as_str().into(),
-                speaks: *speaks,
-                installed: Some(Arc::clone(installed)),
-            }),
-            Some(_) => None,
-            // Nobody knows what it would have said: it obeys `on-error` in the call that may refuse.
-            None => (set.role == Role::Policy).then(|| Active {
-                name,
-                settings: Arc::new(set.settings.clone()),
-                digest: known.offered.as_str().into(),
-                speaks: Speaks { validates: true, mutates: false },
-                installed: None,
-            }),
-        }
-    }
-}
-
-fn report(set: &Set, known: &Known, routes: Option<&Routes>) -> SetReport {
-    let in_force = known.in_force.as_ref();
-    let routing = in_force.zip(routes).map(|(in_force, routes)| in_force.routing(routes)).unwrap_or_default();
-    let state = match in_force {
-        Some(in_force) if in_force.unit.digest == known.offered && routing.none => State::NotRouted,
-        Some(in_force) if in_force.unit.digest == known.offered => State::Loaded,
-        Some(_) => State::LastGood,
-        None => State::Rejected,
-    };
-    let shown = in_force.map_or(set, |in_force| &in_force.unit.set);
-    SetReport {
-        key: set.key.clone(),
-        digest: in_force.map_or(&known.offered, |in_force| &in_force.unit.digest).clone(),
-        state,
-        action: shown.settings.action,
-        engine: state::engine(shown.settings.syntax),
-        modules: in_force.map_or(0, |in_force| in_force.unit.set.modules.len()),
-        errors: known.report.errors.clone(),
-        warnings: known.report.warnings.iter().cloned().chain(routing.warnings).collect(),
-        in_force: in_force.map(|in_force| Arc::clone(&in_force.unit)),
-        offered: known.offered.clone(),
     }
 }
 

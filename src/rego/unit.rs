@@ -40,6 +40,12 @@ impl Unit {
         Self { set, libraries, digest }
     }
 
+    /// Whether a module of one of these libraries is part of it.
+    pub fn imports(&self, libraries: &BTreeSet<Key>) -> bool {
+        let of = |file: &str, key: &Key| file.strip_prefix(&key.to_string()).is_some_and(|rest| rest.starts_with(':'));
+        self.libraries.iter().any(|library| libraries.iter().any(|key| of(&library.file, key)))
+    }
+
     /// Every module with its file's name, language and text: the set's own, then the libraries'.
     pub fn modules(&self) -> impl Iterator<Item = (&str, Syntax, &str)> {
         let syntax = self.set.settings.syntax;

@@ -32,6 +32,7 @@ mod limits;
 mod manifests;
 mod metrics;
 mod protocol;
+mod registry;
 mod reload;
 mod testing;
 mod verbs;
