@@ -60,9 +60,11 @@ fn pattern(expr: &Ref<Expr>) -> Option<super::Problem> {
 
 /// Asks the engine itself, since what it takes for a glob is its own.
 fn glob(call: &Call<'_>) -> Option<super::Problem> {
-    let pattern = call.params.first()?;
+    // The engine's function takes for granted that it has three; a fourth one is the place for the result.
+    let params = call.params.get(..3)?;
+    let [pattern, delimiters, _] = params else { return None };
     let text = constant(pattern)?;
-    let delimiters = match call.params.get(1)?.as_ref() {
+    let delimiters = match delimiters.as_ref() {
         Expr::Array { items, .. } => {
             let texts: Option<Vec<Value>> = items.iter().map(|item| constant(item).map(Value::from)).collect();
             Value::from(texts?)
@@ -72,7 +74,7 @@ fn glob(call: &Call<'_>) -> Option<super::Problem> {
     };
     let arguments = [Value::from(text), delimiters, Value::from("a")];
     let (function, _) = BUILTINS.get("glob.match")?;
-    let error = function(pattern.span(), call.params, &arguments, true).err()?;
+    let error = function(pattern.span(), params, &arguments, true).err()?;
     let reason = error.to_string();
     let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
     Some(at_expr(pattern, format!("this glob fails each time: {reason}")))

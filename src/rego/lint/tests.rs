@@ -120,6 +120,8 @@ const ERRORS: &[(&str, &[&str])] = &[
     ("deny contains \"x\" if glob.match(\"[\", [], \"a\")\n", &["p.rego:3:33 invalid glob"]),
     ("deny contains \"x\" if glob.match(\"*-a\", [\"ab\"], \"a\")\n", &["p.rego:3:33 glob"]),
     ("deny contains \"x\" if glob.match(\"*-a\", null, \"a\")\n", &[]),
+    ("deny contains \"x\" if glob.match(\"*-a\", \"a\")\n", &["p.rego:3:22 takes 3 arguments and is given 2"]),
+    ("deny contains \"x\" if glob.match(\"[!a\", [])\n", &["p.rego:3:22 takes 3 arguments and is given 2"]),
     ("deny contains sprintf(\"%1000000000d\", [1]) if true\n", &["p.rego:3:23 width"]),
     ("deny contains sprintf(\"%-5.2f %% %v\", [1, 2]) if true\n", &[]),
     ("deny contains sprintf(\"%s\", [1, 2]) if true\n", &["p.rego:3:23 1 verbs and is given 2 values"]),
