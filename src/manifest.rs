@@ -18,7 +18,7 @@ pub mod syntax;
 mod tree;
 
 pub use documents::{Document, Form, documents};
-pub use edit::edit;
+pub use edit::{Edit, edit_all};
 pub use objects::{Object, objects};
 pub use place::{Located, Places};
 

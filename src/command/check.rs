@@ -25,6 +25,7 @@ mod outcome;
 mod progress;
 pub(super) mod rules;
 mod sarif;
+mod subject;
 mod text;
 
 use input::{Source, read};
@@ -39,6 +40,9 @@ pub(super) fn run(options: &Check) -> anyhow::Result<ExitCode> {
         Err(why) => return refuse(&why),
     };
     let objects = input::objects(&sources);
+    if objects.is_empty() {
+        return refuse(&input::emptiness(&sources));
+    }
     let ruled = match Ruled::start(&options.judged_by, &objects.facts) {
         Ok(ruled) => ruled,
         Err(error) => return refuse(&format!("{error:#}")),

@@ -1,7 +1,7 @@
 //! A change to a document that leaves everything else as its author wrote it: comments, order, layout.
 //!
 //! Invariant: the text that comes out means the old object with the change, which is tried before it is handed out; where
-//! that cannot be done, nothing comes out.
+//! that cannot be done, nothing comes out. Lines end as those of the document do.
 
 use std::rc::Rc;
 
@@ -11,21 +11,66 @@ use super::scalar::{Scalar, resolve};
 use super::tree::{Content, Node, read};
 use super::{Span, json};
 
-/// A document with a value added at a place, in the place of the one that is there: `add` of RFC 6902. The place is given by
-/// the tokens of its pointer. Nothing where the text cannot be changed so.
-pub fn edit(text: &str, tokens: &[String], value: &Value) -> Option<String> {
-    let wanted = {
-        let tree = read(text).ok()?;
-        let mut object: Value = serde_json::from_str(&json::write(&tree).ok()?).ok()?;
-        put(&mut object, tokens, value.clone())?;
-        object
+/// A change: the tokens of a pointer, and the value to be added there.
+pub type Edit = (Vec<String>, Value);
+
+/// A document with as many of these changes as can be made in its text.
+pub fn edit_all(text: &str, edits: &[Edit]) -> String {
+    let mut text = text.to_owned();
+    let mut left: Vec<&Edit> = edits.iter().collect();
+    while !left.is_empty() {
+        let before = left.len();
+        left.retain(|(tokens, value)| {
+            let edited = edit(&text, tokens, value);
+            edited.is_none_or(|edited| {
+                text = edited;
+                false
+            })
+        });
+        if left.len() == before {
+            let Some(edited) = shared(&text, &left) else { break };
+            text = edited;
+        }
+    }
+    text
+}
+
+/// Makes a change where its text is shared by an anchor, if all who share it want the same.
+fn shared(text: &str, wanted: &[&Edit]) -> Option<String> {
+    if wanted.iter().any(|(tokens, _)| tokens.iter().any(|token| token == "-")) {
+        return None;
+    }
+    let with_all = |mut object: Value| {
+        wanted.iter().try_for_each(|(tokens, value)| put(&mut object, tokens, value.clone())).map(|()| object)
     };
+    let goal = with_all(meaning(text)?)?;
+    wanted.iter().find_map(|(tokens, value)| {
+        let edited = splice(text, tokens, value, Style::Block)?;
+        let meant = meaning(&edited)?;
+        let mut done = meant.clone();
+        put(&mut done, tokens, value.clone())?;
+        (done == meant && with_all(meant)? == goal).then_some(edited)
+    })
+}
+
+/// What a document means; nothing where it cannot be read.
+fn meaning(text: &str) -> Option<Value> {
+    let tree = read(text).ok()?;
+    serde_json::from_str(&json::write(&tree).ok()?).ok()
+}
+
+/// A document with a value added at a place, in the place of the one that is there: `add` of RFC 6902. Nothing where the text cannot be changed so.
+fn edit(text: &str, tokens: &[String], value: &Value) -> Option<String> {
+    let object = meaning(text)?;
+    let mut wanted = object.clone();
+    put(&mut wanted, tokens, value.clone())?;
+    if wanted == object {
+        return Some(text.to_owned());
+    }
     // Values look best in blocks, and are safest in brackets and quotes.
     [Style::Block, Style::Flow].into_iter().find_map(|style| {
         let edited = splice(text, tokens, value, style)?;
-        let tree = read(&edited).ok()?;
-        let meant: Value = serde_json::from_str(&json::write(&tree).ok()?).ok()?;
-        (meant == wanted).then_some(edited)
+        (meaning(&edited)? == wanted).then_some(edited)
     })
 }
 
@@ -78,6 +123,7 @@ fn splice(text: &str, tokens: &[String], value: &Value, style: Style) -> Option<
         }
         _ => return None,
     };
+    let with = if text.contains("\r\n") { with.replace('\n', "\r\n") } else { with };
     let mut edited = text.to_owned();
     edited.replace_range(at, &with);
     Some(edited)
@@ -138,9 +184,9 @@ fn insertion(
     }
     let first = first?.span.start;
     let at = match key {
-        Some(_) => first,
+        Some(_) => above_comments(text, first),
         // The dash before the first element.
-        None => text.get(..first)?.trim_end_matches([' ', '\n']).strip_suffix('-')?.len(),
+        None => text.get(..first)?.trim_end_matches([' ', '\r', '\n']).strip_suffix('-')?.len(),
     };
     let line = text.get(..at)?.rsplit('\n').next()?;
     let indent = " ".repeat(line.chars().count());
@@ -153,6 +199,27 @@ fn insertion(
         Style::Block => block(value, &indent, key.is_some())?,
     };
     Some((at..at, format!("{lead}{written}\n{indent}")))
+}
+
+/// A place before the comments right above a key, since they are about that key; but not before those that begin a document.
+fn above_comments(text: &str, key: usize) -> usize {
+    let line_start =
+        |at: usize| text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end.saturating_add(1));
+    let mut start = line_start(key);
+    let indent = text.get(start..key).unwrap_or_default();
+    if !indent.chars().all(|blank| blank == ' ') {
+        return key;
+    }
+    while let Some(before) = start.checked_sub(1) {
+        let above = line_start(before);
+        let comment = text.get(above..before).and_then(|line| line.strip_prefix(indent));
+        match comment {
+            Some(comment) if comment.starts_with('#') && above > 0 => start = above,
+            Some(comment) if comment.starts_with('#') => return key,
+            _ => break,
+        }
+    }
+    start.saturating_add(indent.len())
 }
 
 /// A value in a block behind a key or a dash.
@@ -204,12 +271,12 @@ spec:
         assert_eq!(edited(TEXT, "/spec/size", &json!(1)), TEXT.replace("'3'", "1"));
         assert_eq!(
             edited(TEXT, "/spec/nodeSelector", &json!({"gpu-mode": "shared"})),
-            TEXT.replace("  containers:", "  nodeSelector:\n    gpu-mode: shared\n  containers:")
+            TEXT.replace("  # another", "  nodeSelector:\n    gpu-mode: shared\n  # another")
         );
         let tolerations = json!([{"effect": "NoSchedule", "key": "a/b"}]);
         assert_eq!(
             edited(TEXT, "/spec/tolerations", &tolerations),
-            TEXT.replace("  containers:", "  tolerations:\n  - effect: NoSchedule\n    key: a/b\n  containers:")
+            TEXT.replace("  # another", "  tolerations:\n  - effect: NoSchedule\n    key: a/b\n  # another")
         );
         assert_eq!(
             edited(TEXT, "/spec/containers/-", &json!({"name": "b"})),
@@ -224,6 +291,27 @@ spec:
             edited(TEXT, "/metadata/labels", &json!({"a.b/c": "true"})),
             TEXT.replace("spec:\n", "metadata:\n  labels:\n    a.b/c: \"true\"\nspec:\n")
         );
+    }
+
+    #[test]
+    fn lines_end_as_before() {
+        let text = TEXT.replace('\n', "\r\n");
+        let wanted = TEXT.replace("  # another", "  nodeSelector:\n    gpu-mode: shared\n  # another");
+        let selector = json!({"gpu-mode": "shared"});
+        assert_eq!(edited(&text, "/spec/nodeSelector", &selector), wanted.replace('\n', "\r\n"));
+    }
+
+    #[test]
+    fn what_is_shared_changes_for_all_or_for_none() {
+        let text = "a: &x {limit: 2}\nb: *x\n";
+        let edit = |name: &str, value: i64| (vec![name.to_owned(), "limit".to_owned()], json!(value));
+        assert_eq!(edit_all(text, &[edit("a", 1), edit("b", 1)]), "a: &x {limit: 1}\nb: *x\n");
+        assert_eq!(edit_all(text, &[edit("b", 1), edit("a", 1)]), "a: &x {limit: 1}\nb: *x\n");
+        assert_eq!(edit_all(text, &[edit("a", 1)]), text);
+        assert_eq!(edit_all(text, &[edit("a", 1), edit("b", 3)]), text);
+        let merged = "a: &x {limit: 2}\nb:\n  <<: *x\n";
+        let both = edit_all(merged, &[edit("a", 1), edit("b", 1)]);
+        assert_eq!(both, "a: &x {limit: 1}\nb:\n  limit: 1\n  <<: *x\n");
     }
 
     #[test]

@@ -7,11 +7,8 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use super::Mistake;
-use super::scalar::Scalar;
+use super::scalar::{Scalar, as_key};
 use super::tree::{Content, Node};
-
-/// The key that merges other mappings in.
-const MERGE: &str = "<<";
 
 /// Writes a tree as JSON. Places in the mistake are those of the document.
 pub(super) fn write(node: &Node<'_>) -> Result<String, Mistake> {
@@ -64,7 +61,7 @@ fn scalar(node: &Node<'_>, written: &str, meaning: &Scalar, json: &mut String) -
         Scalar::Bool(true) => json.push_str("true"),
         Scalar::Bool(false) => json.push_str("false"),
         Scalar::Number(literal) => json.push_str(literal),
-        Scalar::Text => text(written, json),
+        Scalar::Text | Scalar::Merge => text(written, json),
         Scalar::NotFinite => {
             return Err(mistake(
                 node,
@@ -106,7 +103,9 @@ fn key<'n>(node: &'n Node<'_>) -> Result<&'n str, Mistake> {
         Content::Scalar(text, Scalar::Text) => Ok(text),
         Content::Scalar(_, Scalar::Bool(true)) => Ok("true"),
         Content::Scalar(_, Scalar::Bool(false)) => Ok("false"),
-        Content::Scalar(_, Scalar::Number(literal)) => Ok(literal),
+        Content::Scalar(written, Scalar::Number(literal)) => as_key(written, literal).ok_or_else(|| {
+            mistake(node, format!("the key {literal} is a number that kubectl rewrites; put it in quotes"))
+        }),
         _ => Err(mistake(node, "a key must be a text")),
     }
 }
@@ -145,7 +144,7 @@ fn twice(later: &Node<'_>) -> Mistake {
 }
 
 pub(super) fn is_merge(node: &Node<'_>) -> bool {
-    matches!(&node.content, Content::Scalar(text, Scalar::Text) if text == MERGE)
+    matches!(&node.content, Content::Scalar(_, Scalar::Merge))
 }
 
 /// The pairs of a mapping with what its merge keys bring in: what stands in it wins, then what is merged first.

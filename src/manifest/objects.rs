@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -78,7 +79,8 @@ pub fn objects(document: &Document<'_>) -> Result<Vec<Object>, Mistake> {
         Form::Json => Cow::Borrowed(document.text),
         Form::Yaml => {
             let written = tree::read(document.text).and_then(|tree| json::write(&tree));
-            Cow::Owned(written.map_err(|mistake| document.absolute(mistake))?)
+            let of_json = |mistake| wrong_json(document.text).unwrap_or(mistake);
+            Cow::Owned(written.map_err(|mistake| document.absolute(of_json(mistake)))?)
         }
     };
     let mut found = Vec::new();
@@ -86,6 +88,19 @@ pub fn objects(document: &Document<'_>) -> Result<Vec<Object>, Mistake> {
         take(&json, String::new(), None, 0, &mut found).map_err(|message| document.mistake(message))?;
     }
     Ok(found)
+}
+
+/// What is wrong with a text that was meant to be JSON, in the words of a reader of JSON.
+fn wrong_json(text: &str) -> Option<Mistake> {
+    if !text.trim_start().strip_prefix('{')?.trim_start().starts_with('"') {
+        return None;
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let error = values.find_map(Result::err)?;
+    let (line, column) = (error.line().max(1), error.column().max(1));
+    let what = error.to_string();
+    let what = what.split(" at line ").next().unwrap_or_default();
+    Some(Mistake { line, column, message: format!("neither JSON nor YAML: {what}") })
 }
 
 fn take(
@@ -109,7 +124,8 @@ fn take(
     let kind = inherit(&head.kind, inherited.map(|inherited| inherited.kind), "kind")?;
     let (Some(of_list), Some(items)) = (kind.strip_suffix("List"), head.items) else {
         let Metadata { namespace, name, generate_name } = head.metadata;
-        found.push(Object { path, json: json.to_owned(), api_version, kind, namespace, name, generate_name });
+        let json = completed(json, &[("kind", &head.kind, &kind), ("apiVersion", &head.api_version, &api_version)]);
+        found.push(Object { path, json, api_version, kind, namespace, name, generate_name });
         return Ok(());
     };
     if depth >= DEEPEST {
@@ -124,6 +140,15 @@ fn take(
         take(item.get(), format!("{before}items[{number}]"), inherited, depth.saturating_add(1), found)?;
     }
     Ok(())
+}
+
+/// An object's JSON with what it has from its list, as kubectl writes it into the object.
+fn completed(json: &str, members: &[(&str, &Value, &str)]) -> String {
+    members.iter().filter(|(_, own, _)| own.is_null()).fold(json.to_owned(), |json, (name, _, inherited)| {
+        let rest = json.trim_start().trim_start_matches('{');
+        let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+        format!("{{{}:{}{comma}{rest}", Value::from(*name), Value::from(*inherited))
+    })
 }
 
 impl Document<'_> {

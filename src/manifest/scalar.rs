@@ -16,6 +16,8 @@ pub(super) enum Scalar {
     NotFinite,
     /// A text.
     Text,
+    /// `<<`, bare: as a key it merges other mappings in, as a value it is a text.
+    Merge,
 }
 
 /// The meaning of a plain scalar without a tag.
@@ -33,11 +35,22 @@ pub(super) fn resolve(text: &str) -> Scalar {
     }
 }
 
+/// A number as the text of a key, where kubectl's reader writes it as it writes the value.
+pub(super) fn as_key<'l>(written: &str, literal: &'l str) -> Option<&'l str> {
+    let is_fraction = written.contains(['.', 'e', 'E']) && !written.contains(['x', 'X']);
+    let size = literal.parse::<f64>().ok()?.abs();
+    let is_same = if is_fraction { size == 0.0 || (1e-4..1e6).contains(&size) } else { literal.parse::<i64>().is_ok() };
+    is_same.then_some(literal)
+}
+
 /// A text that begins as numbers do.
 fn number(text: &str) -> Scalar {
     let plain: String = text.chars().filter(|character| *character != '_').collect();
     if let Some(integer) = (!plain.starts_with('.')).then(|| integer(&plain)).flatten() {
-        return Scalar::Number(integer.to_string());
+        return Scalar::Number(match i64::try_from(integer) {
+            Ok(integer) => integer.to_string(),
+            Err(_) => beyond(integer),
+        });
     }
     let float = is_float(&plain).then(|| plain.parse::<f64>().ok()).flatten();
     match float {
@@ -88,10 +101,19 @@ fn is_float(text: &str) -> bool {
     exponent && digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty())
 }
 
-/// A double as Go's `encoding/json` writes it.
+/// A whole number that kubectl can only hold as a double, and sends as such.
+#[allow(clippy::cast_precision_loss, reason = "kubectl loses it in the same way")]
+fn beyond(integer: i128) -> String {
+    literal(integer as f64)
+}
+
+/// A double as Go's `encoding/json` writes it, but for a zero below zero, which is read as a whole number on the way.
 fn literal(float: f64) -> String {
     let size = float.abs();
-    if size != 0.0 && !(1e-6..1e21).contains(&size) { format!("{float:e}") } else { format!("{float}") }
+    if size == 0.0 {
+        return "0".to_owned();
+    }
+    if !(1e-6..1e21).contains(&size) { format!("{float:e}") } else { format!("{float}") }
 }
 
 #[cfg(test)]
@@ -116,7 +138,9 @@ mod tests {
             ("1.50", number("1.5")),
             (".5", number("0.5")),
             ("1.", number("1")),
-            ("18446744073709551615", number("18446744073709551615")),
+            ("9223372036854775807", number("9223372036854775807")),
+            ("18446744073709551615", number("18446744073709552000")),
+            ("-0.0", number("0")),
             ("18446744073709551616", number("18446744073709552000")),
             ("1e400", Scalar::Text),
             ("1e21", number("1e21")),

@@ -84,6 +84,28 @@ none:
 }
 
 #[test]
+fn items_get_what_their_list_says() {
+    let text = "apiVersion: v1\nkind: PodList\nitems: [{metadata: {name: b}}, {}, {apiVersion: v1, kind: Pod}]\n";
+    let found: Vec<String> = all(text).unwrap().into_iter().map(|object| object.json).collect();
+    assert_eq!(
+        found,
+        [
+            r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"b"}}"#,
+            r#"{"apiVersion":"v1","kind":"Pod"}"#,
+            r#"{"apiVersion":"v1","kind":"Pod"}"#
+        ]
+    );
+}
+
+#[test]
+fn only_a_bare_key_merges() {
+    let head = "apiVersion: v1\nkind: Pod\n";
+    assert!(json(&format!("{head}x: {{\"<<\": {{a: 1}}, b: <<}}\n")).ends_with(r#""x":{"<<":{"a":1},"b":"<<"}}"#));
+    assert!(json(&format!("{head}x: {{<<: {{a: 1}}, 1.28: 2}}\n")).ends_with(r#""x":{"1.28":2,"a":1}}"#));
+    assert!(mistakes(&format!("{head}x: {{1e21: 1}}\n"))[0].contains("put it in quotes"));
+}
+
+#[test]
 fn a_mistake_has_its_line() {
     let head = "apiVersion: v1\nkind: Pod\n";
     for (text, told) in [

@@ -183,7 +183,11 @@ fn measure<'n, 't: 'n>(children: impl Iterator<Item = &'n Rc<Node<'t>>>) -> (usi
 
 fn meaning(text: &str, style: ScalarStyle, tag: Option<&Tag>, span: &Marked) -> Result<Scalar, Mistake> {
     let Some(tag) = tag else {
-        return Ok(if style == ScalarStyle::Plain { resolve(text) } else { Scalar::Text });
+        return Ok(match (style, text) {
+            (ScalarStyle::Plain, "<<") => Scalar::Merge,
+            (ScalarStyle::Plain, _) => resolve(text),
+            _ => Scalar::Text,
+        });
     };
     match (tag.core_suffix(), resolve(text)) {
         (Some("str"), _) => Ok(Scalar::Text),

@@ -5,6 +5,7 @@
 
 use super::Source;
 use super::outcome::{Judged, Outcome, Place};
+use super::subject::REVIEWED;
 use crate::manifest;
 use crate::policy::decision::{Action, Change};
 
@@ -30,15 +31,14 @@ fn is_same_document(one: &Judged, next: &Judged) -> bool {
 
 /// A document with changes to one of its objects, as far as they can be made in its text.
 pub(super) fn apply(document: &str, judged: &Judged, changes: &[Change]) -> String {
-    changes.iter().fold(document.to_owned(), |text, change| {
-        let tokens = tokens(&judged.path, &change.pointer);
-        manifest::edit(&text, &tokens, &change.value).unwrap_or(text)
-    })
+    let edits = changes.iter().map(|change| (tokens(&judged.path, &change.pointer), change.value.clone()));
+    manifest::edit_all(document, &edits.collect::<Vec<_>>())
 }
 
 /// The repairs of an object's findings and notes, each place once.
 fn repairs(judged: &Judged) -> Vec<Change> {
-    if judged.kind == "AdmissionReview" {
+    if judged.path.ends_with(REVIEWED) {
+        // A record of what was sent.
         return Vec::new();
     }
     let findings = judged.findings.iter().filter(|(finding, _)| finding.action >= Action::Warn);

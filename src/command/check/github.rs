@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Source;
 use super::outcome::Outcome;
 use crate::manifest::Located;
-use crate::policy::decision::Action;
+use crate::policy::decision::{Action, Spared};
 
 /// The commands, one a line.
 pub(super) fn report(sources: &[Source], outcome: &Outcome) -> String {
@@ -30,7 +30,11 @@ pub(super) fn report(sources: &[Source], outcome: &Outcome) -> String {
                 Action::DryRun | Action::Off => "notice",
             };
             let fix = if finding.fix.is_empty() { String::new() } else { format!("\n{}", finding.fix) };
-            let message = format!("{subject}: {}{fix}", finding.message);
+            let exempted = match &finding.spared {
+                Some(Spared::Exempted(reason)) => format!("\nexempted: {reason}"),
+                _ => String::new(),
+            };
+            let message = format!("{subject}: {}{fix}{exempted}", finding.message);
             command(judged.source, level, *line, *column, finding.rule.as_str(), &message);
         }
         for (note, Located { line, column, .. }) in &judged.notes {

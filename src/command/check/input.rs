@@ -38,6 +38,25 @@ pub(in crate::command) struct Objects<'t> {
     pub(in crate::command) facts: Vec<Fact>,
 }
 
+impl Objects<'_> {
+    /// Whether there is nothing to judge and nothing to complain of.
+    pub(super) fn is_empty(&self) -> bool {
+        let nothing = |objects: &Result<Vec<Object>, Mistake>| objects.as_ref().is_ok_and(Vec::is_empty);
+        self.mistakes.is_empty() && self.documents.iter().all(|(_, _, objects)| nothing(objects))
+    }
+}
+
+/// Why nothing can be said of texts without an object: a success would hide that what writes them has failed.
+pub(super) fn emptiness(sources: &[Source]) -> String {
+    match sources {
+        [Source { path: None, .. }] => {
+            "standard input holds no object; did the command fail that writes to the pipe?".to_owned()
+        }
+        [only] => format!("{}: no object in it", only.name),
+        all => format!("there is no object in these {} files", all.len()),
+    }
+}
+
 /// Reads what is named.
 ///
 /// # Errors
@@ -91,16 +110,25 @@ fn fact(object: &Object) -> Option<Fact> {
 }
 
 fn standard_input() -> Result<Source, String> {
-    let mut text = String::new();
-    let read = std::io::stdin().lock().read_to_string(&mut text);
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
     read.map_err(|error| format!("standard input cannot be read: {error}"))?;
-    Ok(Source { name: "-".to_owned(), path: None, text })
+    Ok(Source { name: "-".to_owned(), path: None, text: text("standard input", bytes)? })
 }
 
 fn file(path: &Path) -> Result<Source, String> {
     let bytes = fs::read(path).map_err(|error| Unreadable::new(path, &error).to_string())?;
-    let text = String::from_utf8(bytes).map_err(|error| Unreadable::new(path, &error).to_string())?;
-    Ok(Source { name: path.display().to_string(), path: Some(path.to_owned()), text })
+    let name = path.display().to_string();
+    Ok(Source { text: text(&name, bytes)?, name, path: Some(path.to_owned()) })
+}
+
+/// Bytes as the text that they should be.
+fn text(name: &str, bytes: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let lines = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count();
+        format!("{name}: line {} is not UTF-8, as manifests are; save it as UTF-8", lines.saturating_add(1))
+    })
 }
 
 /// The manifests below a folder, in the order of names. Names that begin with a dot are left out.

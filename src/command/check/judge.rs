@@ -7,12 +7,14 @@ use std::num::NonZero;
 use std::thread;
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::input::Objects;
 use super::outcome::{Outcome, Place};
 use super::progress::Progress;
+pub(in crate::command) use super::subject::below;
+use super::subject::{self, Subject};
 use super::{Ruled, Source, defaults};
 use crate::manifest::{Document, Located, Mistake, Object, Places};
 use crate::policy::Phase;
@@ -21,9 +23,6 @@ use crate::review::{self, Refused};
 use crate::server::admit;
 
 use super::outcome::Judged;
-
-/// A review, written down, of which the object has been handed to the webhooks before.
-const REVIEW: (&str, &str) = ("admission.k8s.io/v1", "AdmissionReview");
 
 /// Judges objects.
 pub(in crate::command) struct Judge<'r>(pub(in crate::command) &'r Ruled);
@@ -114,14 +113,16 @@ impl Judge<'_> {
             let notes: Vec<(Note, Located)> =
                 notes.into_iter().map(|note| place(note, |note| &note.field, &mut locate)).collect();
             let end = document.offset.saturating_add(document.text.len());
+            let subject = subject::of(object, self.namespace(object));
+            let Subject { path, api_version, kind, namespace, name } = subject;
             Judged {
                 source,
-                document: Place { number: document.number, line: document.line, start: document.offset, end },
-                path: object.path.clone(),
-                api_version: object.api_version.clone(),
-                kind: object.kind.clone(),
-                namespace: self.namespace(object).to_owned(),
-                name: name(object),
+                document: Place { number: document.number, start: document.offset, end },
+                path,
+                api_version,
+                kind,
+                namespace,
+                name,
                 located,
                 findings,
                 notes,
@@ -137,7 +138,9 @@ impl Judge<'_> {
     /// # Errors
     /// Why the webhooks would refuse it without judging it.
     pub(in crate::command) fn judge(&self, object: &Object) -> Result<Verdict, String> {
-        self.0.runtime.block_on(self.verdict(self.review(object)))
+        let mut verdict = self.0.runtime.block_on(self.verdict(self.review(object)))?;
+        keep_written(object, &mut verdict.decision.findings);
+        Ok(verdict)
     }
 
     async fn verdict(&self, body: Bytes) -> Result<Verdict, String> {
@@ -162,7 +165,7 @@ impl Judge<'_> {
 
     /// The review of the object's creation.
     fn review(&self, object: &Object) -> Bytes {
-        if (object.api_version.as_str(), object.kind.as_str()) == REVIEW {
+        if subject::is_review(object) {
             return object.json.clone().into();
         }
         let options = &self.0.options;
@@ -194,24 +197,22 @@ impl Judge<'_> {
     }
 }
 
-/// A field of the object in the words of its document.
-pub(in crate::command) fn below(object: &Object, field: &str) -> String {
-    let inner = if object.kind == REVIEW.1 { "request.object" } else { "" };
-    let parts = [object.path.as_str(), inner, field.trim_start_matches('.')];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
+/// Leaves out of repairs what the API server copies from the limits by itself: nobody wrote it, and nobody needs to.
+fn keep_written(object: &Object, findings: &mut [Finding]) {
+    let is_copied = |change: &Change| object.kind == "Pod" && change.pointer.contains("/resources/requests/");
+    if !findings.iter().flat_map(|finding| &finding.repair).any(is_copied) {
+        return;
+    }
+    let written: Value = serde_json::from_str(&object.json).unwrap_or_default();
+    for finding in findings {
+        finding.repair.retain(|change| !is_copied(change) || written.pointer(&change.pointer).is_some());
+    }
 }
 
 fn place<T>(item: T, field: impl Fn(&T) -> &String, locate: &mut impl FnMut(&str) -> Located) -> (T, Located) {
     let field = field(&item);
     let located = locate(if field.is_empty() { "metadata.name" } else { field });
     (item, located)
-}
-
-fn name(object: &Object) -> String {
-    if object.name.is_empty() && !object.generate_name.is_empty() {
-        return format!("{}*", object.generate_name);
-    }
-    object.name.clone()
 }
 
 fn reason(refused: Refused) -> String {

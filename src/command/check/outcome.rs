@@ -17,7 +17,7 @@ pub(in crate::command) struct Outcome {
 pub(in crate::command) struct Judged {
     /// The number of its source.
     pub(in crate::command) source: usize,
-    /// The document's number in it, and the bytes and the line where that begins.
+    /// The document's number in it, and its bytes.
     pub(in crate::command) document: Place,
     /// Where it stands in the document.
     pub(in crate::command) path: String,
@@ -45,7 +45,6 @@ pub(in crate::command) struct Judged {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::command) struct Place {
     pub(in crate::command) number: usize,
-    pub(in crate::command) line: usize,
     pub(in crate::command) start: usize,
     pub(in crate::command) end: usize,
 }

@@ -17,8 +17,10 @@ use crate::facts::object::Fact;
 use crate::facts::{Event, Facts};
 use crate::feed::configuration::default_policy;
 use crate::feed::{Sink, Watched};
-use crate::files::{self, policies};
+use crate::files;
+use crate::files::policies::{self, Found};
 use crate::policies::{Policies, Registry};
+use crate::rego::problem::Problem;
 use crate::rego::state::State;
 use crate::server::following::{Following, FromCluster};
 use crate::server::{App, Limits};
@@ -71,14 +73,15 @@ impl Ruled {
             Registry::new(self.app.workers.clone(), home, Box::new(move |sets| publish.replace_sets(sets)));
         tokio::spawn(registry.run());
         if let Some(path) = &options.policies {
-            let sets = policies::read(path)?;
-            if sets.is_empty() {
+            let found = policies::find(path, cluster::NAMESPACE)?;
+            policies::told_apart(&found)?;
+            if found.is_empty() {
                 bail!("{}: no policy set in it", path.display());
             }
-            let sets = sets.into_iter().map(|set| (set.key.clone(), Arc::new(set))).collect();
+            let sets = found.iter().map(|found| (found.set.key.clone(), Arc::new(found.set.clone()))).collect();
             offers.offer(path.display().to_string(), sets);
             self.settled(&offers).await?;
-            self.refuse_bad_sets()?;
+            self.refuse_bad_sets(&found)?;
         }
         match cluster {
             Some(cluster) => self.follow(cluster, offers).await,
@@ -96,11 +99,17 @@ impl Ruled {
     }
 
     /// A set that cannot be loaded would obey its `on-error` in the cluster; here its author is told at once.
-    fn refuse_bad_sets(&self) -> anyhow::Result<()> {
+    fn refuse_bad_sets(&self, found: &[Found]) -> anyhow::Result<()> {
         let reports = Arc::clone(&self.app.rules().sets.reports);
         let bad = reports.iter().filter(|report| matches!(report.state, State::Rejected));
-        let lines: Vec<String> =
-            bad.flat_map(|report| report.errors.iter().map(move |error| format!("{}: {error}", report.key))).collect();
+        let lines = bad.flat_map(|report| {
+            let found = found.iter().find(|found| found.set.key == report.key);
+            report.errors.iter().map(move |error| {
+                let file = found.map_or_else(|| report.key.to_string(), |found| found.shown(&error.file));
+                Problem { file, ..error.clone() }.to_string()
+            })
+        });
+        let lines: Vec<String> = lines.collect();
         if lines.is_empty() { Ok(()) } else { bail!("a policy set cannot be loaded:\n{}", lines.join("\n")) }
     }
 

@@ -10,6 +10,10 @@ use crate::manifest::Located;
 use crate::policy::decision::{Action, Spared};
 use crate::review::text::item;
 
+/// From this size of its document on, what would be added to an object is named and not shown: it is worked out on the whole
+/// document, which may be a list of thousands.
+const LARGE: usize = 64 << 10;
+
 /// The report.
 pub(super) fn report(sources: &[Source], outcome: &Outcome, quiet: bool, colored: bool) -> String {
     let mut text = String::new();
@@ -17,7 +21,7 @@ pub(super) fn report(sources: &[Source], outcome: &Outcome, quiet: bool, colored
         let Some(source) = sources.get(*source) else { continue };
         let located = at(&source.text, mistake.line, mistake.column);
         let group = Level::ERROR.primary_title(item(&mistake.message));
-        text.push_str(&shown(source, 0..source.text.len(), 1, &located, group, None, colored));
+        text.push_str(&shown(source, 0..source.text.len(), &located, group, None, colored));
     }
     for judged in &outcome.judged {
         if quiet && judged.worst() < Action::Warn {
@@ -41,10 +45,10 @@ fn object(source: &Source, judged: &Judged, quiet: bool, colored: bool, text: &m
         _ => ("\x1b[32m", "\x1b[0m"),
     };
     let _ = writeln!(text, "{on}{}{off} {} ({place})", judged.verdict(), item(&judged.subject()));
-    let (range, line) = (judged.document.start..judged.document.end, judged.document.line);
+    let range = judged.document.start..judged.document.end;
     if let Some(reason) = &judged.refusal {
         let title = Level::ERROR.primary_title(item(reason));
-        text.push_str(&shown(source, range.clone(), line, &judged.located, title, None, colored));
+        text.push_str(&shown(source, range.clone(), &judged.located, title, None, colored));
     }
     for (finding, located) in &judged.findings {
         let level = match finding.action {
@@ -60,14 +64,19 @@ fn object(source: &Source, judged: &Judged, quiet: bool, colored: bool, text: &m
         };
         let title = level.primary_title(item(&format!("{field}{}{why}", finding.message))).id(finding.rule.to_string());
         let help = Some(finding.fix.as_str()).filter(|fix| !fix.is_empty());
-        text.push_str(&shown(source, range.clone(), line, located, title, help, colored));
+        text.push_str(&shown(source, range.clone(), located, title, help, colored));
     }
     for (note, located) in &judged.notes {
         let title = Level::WARNING.primary_title(item(&note.text));
-        text.push_str(&shown(source, range.clone(), line, located, title, None, colored));
+        text.push_str(&shown(source, range.clone(), located, title, None, colored));
     }
     if !quiet && !judged.changes.is_empty() {
         let before = source.text.get(range).unwrap_or_default();
+        if before.len() > LARGE {
+            let fields: Vec<&str> = judged.changes.iter().map(|change| change.pointer.as_str()).collect();
+            let _ = writeln!(text, "  would be completed when it is created: {}", item(&fields.join(", ")));
+            return;
+        }
         let after = fix::apply(before, judged, &judged.changes);
         let _ = writeln!(text, "  would be completed when it is created:");
         text.push_str(&diff::changed(before, &after, colored));
@@ -78,16 +87,21 @@ fn object(source: &Source, judged: &Judged, quiet: bool, colored: bool, text: &m
 fn shown(
     source: &Source,
     range: std::ops::Range<usize>,
-    line: usize,
     located: &Located,
     title: annotate_snippets::Title<'_>,
     help: Option<&str>,
     colored: bool,
 ) -> String {
+    // Only the lines that are shown, since a document may be a list of thousands of objects.
     let document = source.text.get(range.clone()).unwrap_or_default();
-    let relative = |place: usize| place.saturating_sub(range.start).min(document.len());
-    let span = relative(located.span.start)..relative(located.span.end).max(relative(located.span.start));
-    let snippet = Snippet::source(document).line_start(line).path(source.name.as_str());
+    let (start, end) = (located.span.start.max(range.start), located.span.end.max(located.span.start).max(range.start));
+    let (start, end) = (start.saturating_sub(range.start), end.saturating_sub(range.start).min(document.len()));
+    let from = document.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |end| end.saturating_add(1));
+    let to =
+        document.get(end..).and_then(|rest| rest.find('\n')).map_or(document.len(), |rest| end.saturating_add(rest));
+    let lines = document.get(from..to).unwrap_or_default();
+    let span = start.saturating_sub(from).min(lines.len())..end.saturating_sub(from).min(lines.len());
+    let snippet = Snippet::source(lines).line_start(located.line).path(source.name.as_str());
     let group: Group<'_> = title.element(snippet.annotation(AnnotationKind::Primary.span(span)));
     let help = help.map(item);
     let group = match &help {

@@ -31,8 +31,7 @@ fn a_refusal_says_what_where_and_how_to_mend_it() {
     let field = "spec.containers[0].resources.limits[nvidia.com/gpu.shared]";
     let what = "container \"main\" asks for 2 of nvidia.com/gpu.shared, and pool shared allows 1 per container; set it to 1 \
         (two shares do not buy twice the compute), or ask for an exclusive GPU";
-    let repair =
-        r#"[{"op":"add","path":"/spec/containers/0/resources/limits/nvidia.com~1gpu.shared","value":"1"}]"#;
+    let repair = r#"[{"op":"add","path":"/spec/containers/0/resources/limits/nvidia.com~1gpu.shared","value":"1"}]"#;
     let expected = json!({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": {
         "uid": "u-1", "allowed": false,
         "status": {"status": "Failure", "code": 403, "reason": "Forbidden",
