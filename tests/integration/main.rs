@@ -14,6 +14,7 @@
 mod support {
     pub mod certificates;
     pub mod client;
+    pub mod generate;
     pub mod namespaces;
     pub mod reviews;
     pub mod running;
@@ -23,6 +24,7 @@ mod support {
 mod admin;
 mod binary;
 mod certs;
+mod check;
 mod clients;
 mod deadline;
 mod drain;
