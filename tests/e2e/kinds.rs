@@ -20,7 +20,7 @@ fn object(api_version: &str, kind: &str, spec: &Value) -> Value {
 }
 
 /// Each kind with its template, and where the container's limit stands in it.
-fn objects(shares: &str) -> Vec<(Value, &'static str)> {
+pub(crate) fn objects(shares: &str) -> Vec<(Value, &'static str)> {
     let template = template(shares, &checkpointed());
     let mut job_template = template.clone();
     job_template["spec"]["restartPolicy"] = "Never".into();
@@ -50,9 +50,8 @@ fn objects(shares: &str) -> Vec<(Value, &'static str)> {
     ]
 }
 
-#[test]
-fn every_kind_is_refused_at_apply_and_let_through_when_sound() -> Result<()> {
-    let cluster = Cluster::start(Options { apiserver_only: true, ..Options::default() })?;
+/// Defines the third-party ones.
+pub(crate) fn define(cluster: &Cluster) -> Result<()> {
     for (group, version, kind, plural) in [
         ("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"),
         ("ray.io", "v1", "RayCluster", "rayclusters"),
@@ -62,6 +61,13 @@ fn every_kind_is_refused_at_apply_and_let_through_when_sound() -> Result<()> {
         let name = format!("crd/{plural}.{group}");
         cluster.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", &name])?.success()?;
     }
+    Ok(())
+}
+
+#[test]
+fn every_kind_is_refused_at_apply_and_let_through_when_sound() -> Result<()> {
+    let cluster = Cluster::start(Options { apiserver_only: true, ..Options::default() })?;
+    define(&cluster)?;
     cluster.create_namespace("team", &json!({}))?;
     let slicegate = Slicegate::start(&cluster)?;
     slicegate.register(&cluster, |_| {})?;

@@ -26,6 +26,7 @@ mod pairs;
 
 mod agreement;
 mod certs;
+mod check;
 mod configuration;
 mod direct;
 mod existing;
