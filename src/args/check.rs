@@ -50,8 +50,9 @@ pub struct Check {
     #[arg(short, long)]
     pub quiet: bool,
 
-    /// Mend what has exactly one right repair; shown as a diff, unless --write is given
-    #[arg(long, conflicts_with = "format")]
+    /// Mend what has exactly one right repair; shown as a diff (on standard error beside other formats than text), unless
+    /// --write is given
+    #[arg(long)]
     pub fix: bool,
 
     /// With --fix, write the repair into the files
@@ -76,23 +77,23 @@ pub struct JudgedBy {
     pub policies: Option<PathBuf>,
 
     /// Manifests of Namespaces, Nodes and PriorityClasses, a file or a folder, beside those in the input
-    #[arg(long, env = "SLICEGATE_FACTS", value_name = "PATH", conflicts_with = "cluster")]
+    #[arg(long, env = "SLICEGATE_FACTS", value_name = "PATH")]
     pub facts: Option<PathBuf>,
 
     /// Judge by the facts, the configuration and the policies of the cluster, which is only read
     #[arg(long, env = "SLICEGATE_CHECK_CLUSTER")]
     pub cluster: bool,
 
-    /// The kubeconfig of the cluster [default: that of kubectl]
-    #[arg(long, env = "SLICEGATE_KUBECONFIG", value_name = "FILE", requires = "cluster")]
+    /// With --cluster: its kubeconfig [default: that of kubectl]
+    #[arg(long, env = "SLICEGATE_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// slicegate's own namespace in the cluster [default: slicegate-system]
-    #[arg(long, env = "SLICEGATE_NAMESPACE", value_name = "NAME", requires = "cluster")]
+    /// With --cluster: slicegate's own namespace [default: slicegate-system]
+    #[arg(long, env = "SLICEGATE_NAMESPACE", value_name = "NAME")]
     pub slicegate_namespace: Option<String>,
 
-    /// A namespace whose labelled ConfigMaps are policies too; give it again for each further one
-    #[arg(long, env = "SLICEGATE_POLICY_NAMESPACE", value_name = "NAME", value_delimiter = ',', requires = "cluster")]
+    /// With --cluster: a namespace whose labelled ConfigMaps are policies too; give it again for each further one
+    #[arg(long, env = "SLICEGATE_POLICY_NAMESPACE", value_name = "NAME", value_delimiter = ',')]
     pub policy_namespace: Vec<String>,
 
     /// The namespace of objects that name none

@@ -74,7 +74,11 @@ fn mend(options: &Check, sources: &[Source], repaired: &[Source]) -> anyhow::Res
             }
             _ => {
                 let diff = diff::unified(&before.name, &before.text, &after.text, colored(options.color));
-                std::io::stdout().lock().write_all(diff.as_bytes()).context("cannot write to standard output")?;
+                if options.format == CheckFormat::Text {
+                    std::io::stdout().lock().write_all(diff.as_bytes()).context("cannot write to standard output")?;
+                } else {
+                    std::io::stderr().lock().write_all(diff.as_bytes()).context("cannot write to standard error")?;
+                }
             }
         }
     }

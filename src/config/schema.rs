@@ -6,6 +6,7 @@
 
 use serde_json::{Value, json};
 
+use super::glob::Glob;
 use super::parse::{self, exemptions, nodes, pools, rules, workloads};
 use super::{Config, Pool};
 use crate::policy::decision::RuleId;
@@ -68,19 +69,7 @@ fn field(name: &str) -> Value {
             let items = json!({"type": "array", "maxItems": parse::globs::MOST, "items": entries::workload()});
             setting(items, json!([]), "Further kinds that carry Pod templates; built-in ones are a mistake.")
         }
-        "gpuResources" => {
-            let built_in = config.gpu_resources.iter().map(|glob| glob.as_str()).collect::<Vec<_>>().join(", ");
-            let about = format!(
-                "Extended resources or globs of some that stand for GPUs, beside those of pools and {built_in}."
-            );
-            setting(list(&text(Names::ResourceGlob)), json!([]), &about)
-        }
-        "controllers" => {
-            let built_in = config.controllers.iter().map(|glob| glob.as_str()).collect::<Vec<_>>().join(", ");
-            let about =
-                format!("Users or globs of some that count as controllers for existing: Keep, beside {built_in}.");
-            setting(list(&text(Names::AnyGlob)), json!([]), &about)
-        }
+        "gpuResources" | "controllers" => globs(name, &config),
         "onDeadline" => {
             let about = "The answer when the API server's deadline comes before the verdict; allow in any case where enforcement \
                          is not deny.";
@@ -92,6 +81,19 @@ fn field(name: &str) -> Value {
         }
         _ => Value::Null,
     }
+}
+
+/// The lists of globs, which say what is built in.
+fn globs(name: &str, config: &Config) -> Value {
+    let (built_in, names, about) = if name == "controllers" {
+        let about = "Users or globs of some that count as controllers for existing: Keep, beside";
+        (&config.controllers, Names::AnyGlob, about)
+    } else {
+        let about = "Extended resources or globs of some that stand for GPUs, beside those of pools and";
+        (&config.gpu_resources, Names::ResourceGlob, about)
+    };
+    let built_in: Vec<&str> = built_in.iter().map(Glob::as_str).collect();
+    setting(list(&text(names)), json!([]), &format!("{about} {}.", built_in.join(", ")))
 }
 
 fn declaration(name: &str) -> Value {
@@ -120,7 +122,7 @@ fn word<T: PartialEq>(words: &[(&'static str, T)], meaning: &T) -> &'static str 
 
 /// A pool as its author would write it.
 fn written(pool: &Pool) -> Value {
-    let texts = |globs: &[super::glob::Glob]| globs.iter().map(|glob| glob.as_str().to_owned()).collect::<Vec<_>>();
+    let texts = |globs: &[Glob]| globs.iter().map(|glob| glob.as_str().to_owned()).collect::<Vec<_>>();
     let tolerations = pool.tolerations.iter().map(|toleration| {
         let fields = nodes::TOLERATION.iter().zip([
             &toleration.key,

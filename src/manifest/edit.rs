@@ -40,16 +40,20 @@ fn shared(text: &str, wanted: &[&Edit]) -> Option<String> {
     if wanted.iter().any(|(tokens, _)| tokens.iter().any(|token| token == "-")) {
         return None;
     }
-    let with_all = |mut object: Value| {
-        wanted.iter().try_for_each(|(tokens, value)| put(&mut object, tokens, value.clone())).map(|()| object)
-    };
-    let goal = with_all(meaning(text)?)?;
+    let object = meaning(text)?;
     wanted.iter().find_map(|(tokens, value)| {
         let edited = splice(text, tokens, value, Style::Block)?;
         let meant = meaning(&edited)?;
-        let mut done = meant.clone();
-        put(&mut done, tokens, value.clone())?;
-        (done == meant && with_all(meant)? == goal).then_some(edited)
+        // Everything that became another is wanted so.
+        let mut reached = object.clone();
+        for (tokens, value) in wanted {
+            let mut with = meant.clone();
+            put(&mut with, tokens, value.clone())?;
+            if with == meant {
+                put(&mut reached, tokens, value.clone())?;
+            }
+        }
+        (reached == meant && meant != object).then_some(edited)
     })
 }
 
@@ -59,7 +63,8 @@ fn meaning(text: &str) -> Option<Value> {
     serde_json::from_str(&json::write(&tree).ok()?).ok()
 }
 
-/// A document with a value added at a place, in the place of the one that is there: `add` of RFC 6902. Nothing where the text cannot be changed so.
+/// A document with a value added at a place, in the place of the one that is there: `add` of RFC 6902. Nothing where the text
+/// cannot be changed so.
 fn edit(text: &str, tokens: &[String], value: &Value) -> Option<String> {
     let object = meaning(text)?;
     let mut wanted = object.clone();

@@ -151,6 +151,10 @@ pub(super) fn is_merge(node: &Node<'_>) -> bool {
 pub(super) fn merge<'t>(pairs: &[(Rc<Node<'t>>, Rc<Node<'t>>)]) -> Result<Pairs<'t>, Mistake> {
     let mut own: Pairs<'t> = pairs.iter().filter(|(key, _)| !is_merge(key)).cloned().collect();
     unique(&own)?;
+    let mut known = HashSet::with_capacity(own.len());
+    for (name, _) in &own {
+        known.insert(key(name)?.to_owned());
+    }
     for (_, merged) in pairs.iter().filter(|(key, _)| is_merge(key)) {
         let sources = match &merged.content {
             Content::Map(_) => std::slice::from_ref(merged),
@@ -162,8 +166,7 @@ pub(super) fn merge<'t>(pairs: &[(Rc<Node<'t>>, Rc<Node<'t>>)]) -> Result<Pairs<
                 return Err(mistake(source, "<< takes a mapping, or a list of mappings"));
             };
             for pair in merge(pairs)? {
-                let known = own.iter().map(|(known, _)| key(known)).any(|known| known == key(&pair.0));
-                if !known {
+                if known.insert(key(&pair.0)?.to_owned()) {
                     own.push(pair);
                 }
             }

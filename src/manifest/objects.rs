@@ -42,24 +42,40 @@ struct Head<'j> {
     api_version: Value,
     #[serde(default)]
     kind: Value,
-    #[serde(default)]
-    metadata: Metadata,
+    #[serde(borrow, default)]
+    metadata: Option<&'j RawValue>,
     #[serde(borrow, default)]
     items: Option<&'j RawValue>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(from = "Value")]
+#[serde(rename_all = "camelCase")]
+struct Names<'j> {
+    #[serde(borrow, default)]
+    namespace: Option<&'j RawValue>,
+    #[serde(borrow, default)]
+    name: Option<&'j RawValue>,
+    #[serde(borrow, default)]
+    generate_name: Option<&'j RawValue>,
+}
+
 struct Metadata {
     namespace: String,
     name: String,
     generate_name: String,
 }
 
-impl From<Value> for Metadata {
-    fn from(value: Value) -> Self {
-        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Self { namespace: text("namespace"), name: text("name"), generate_name: text("generateName") }
+impl Metadata {
+    /// Reads the names, and leaves out what is no text.
+    fn of(json: Option<&RawValue>) -> Self {
+        let members: Names<'_> = json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default();
+        let text =
+            |name: Option<&RawValue>| name.and_then(|name| serde_json::from_str(name.get()).ok()).unwrap_or_default();
+        Self {
+            namespace: text(members.namespace),
+            name: text(members.name),
+            generate_name: text(members.generate_name),
+        }
     }
 }
 
@@ -123,7 +139,7 @@ fn take(
     let api_version = inherit(&head.api_version, inherited.map(|inherited| inherited.api_version), "apiVersion")?;
     let kind = inherit(&head.kind, inherited.map(|inherited| inherited.kind), "kind")?;
     let (Some(of_list), Some(items)) = (kind.strip_suffix("List"), head.items) else {
-        let Metadata { namespace, name, generate_name } = head.metadata;
+        let Metadata { namespace, name, generate_name } = Metadata::of(head.metadata);
         let json = completed(json, &[("kind", &head.kind, &kind), ("apiVersion", &head.api_version, &api_version)]);
         found.push(Object { path, json, api_version, kind, namespace, name, generate_name });
         return Ok(());

@@ -113,7 +113,7 @@ fn literal(float: f64) -> String {
     if size == 0.0 {
         return "0".to_owned();
     }
-    if !(1e-6..1e21).contains(&size) { format!("{float:e}") } else { format!("{float}") }
+    if (1e-6..1e21).contains(&size) { format!("{float}") } else { format!("{float:e}") }
 }
 
 #[cfg(test)]

@@ -109,7 +109,9 @@ impl Metrics {
             self.guarded.get_or_create(&[("outcome", outcome)]).inc_by(0);
         }
         for outcome in tls::TlsError::LABELS {
-            self.reloads.get_or_create(&[("source", "certificate"), ("outcome", outcome)]).inc_by(0);
+            for source in ["certificate", "client-ca"] {
+                self.reloads.get_or_create(&[("source", source), ("outcome", outcome)]).inc_by(0);
+            }
         }
     }
 }

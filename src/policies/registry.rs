@@ -287,6 +287,8 @@ impl Registry {
         for (form, installed) in loaded {
             let Form { mut judged, unit, speaks } = form;
             let (key, number) = (judged.set.key.clone(), judged.number);
+            // A library with a mistake may be answered by what it was before, a policy; who imports it goes on all the same.
+            self.stale |= judged.set.role == Role::Library;
             let Some(known) = self.known.get_mut(&key).filter(|known| known.takes(number)) else { continue };
             match installed {
                 Ok(installed) => {

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -27,6 +28,9 @@ use crate::review::{self, Operation, Refused, Request};
 /// From this size on a review is judged on a thread of its own, since it takes long enough to make others wait.
 pub(super) const LARGE: usize = 256 << 10;
 
+/// The most that a large review gives up waiting before its deadline.
+const MARGIN: Duration = Duration::from_millis(200);
+
 /// Where the labels of a Namespace are read that the watch does not know yet.
 pub trait NamespaceSource: Send + Sync + fmt::Debug {
     /// Reads the labels; nothing where there is no such Namespace. The caller stops waiting at the request's deadline.
@@ -37,22 +41,36 @@ pub trait NamespaceSource: Send + Sync + fmt::Debug {
 pub(super) async fn answer(app: &Arc<App>, phase: Phase, body: Bytes, deadline: Instant) -> Result<Bytes, Rejection> {
     let started = Instant::now();
     if body.len() < LARGE {
-        return judge(app, phase, &body, started, deadline).await;
+        return judge(app, phase, &body, started, Deadline { waiting: deadline, answer: deadline }).await;
     }
     let core = tokio::time::timeout_at(deadline, Arc::clone(&app.large).acquire_owned()).await;
     app.metrics.large_queue.observe(started.elapsed().as_secs_f64());
     let Ok(Ok(core)) = core else { return late(app, phase, &body) };
+    // What waits gives up a little before, so that what is known by then is still the answer.
+    let within = Deadline { waiting: deadline.checked_sub(margin(deadline)).unwrap_or(deadline), answer: deadline };
     let (judging, runtime, judged) = (Arc::clone(app), Handle::current(), body.clone());
     let work = move || {
         // Held here and not by the request, which may be gone before the work is.
         let _core = core;
-        runtime.block_on(judge(&judging, phase, &judged, started, deadline))
+        runtime.block_on(judge(&judging, phase, &judged, started, within))
     };
     match tokio::time::timeout_at(deadline, tokio::task::spawn_blocking(work)).await {
         Ok(judged) => judged.unwrap_or(Err(Rejection::Panicked)),
         // The rules themselves took too long; the work ends unheard.
         Err(_) => late(app, phase, &body),
     }
+}
+
+/// Until when one review may wait, and until when it has to be answered.
+#[derive(Clone, Copy)]
+struct Deadline {
+    waiting: Instant,
+    answer: Instant,
+}
+
+/// How long before its deadline a large review gives up waiting: the time that judging the rest may take.
+fn margin(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now()).div_f64(10.0).min(MARGIN)
 }
 
 /// The answer to a large review that found no free core before its deadline, or was not through by then.
@@ -65,7 +83,13 @@ fn late(app: &App, phase: Phase, body: &[u8]) -> Result<Bytes, Rejection> {
     Ok(encode_unjudged(phase, &uid, let_through, reason).into())
 }
 
-async fn judge(app: &App, phase: Phase, body: &Bytes, started: Instant, deadline: Instant) -> Result<Bytes, Rejection> {
+async fn judge(
+    app: &App,
+    phase: Phase,
+    body: &Bytes,
+    started: Instant,
+    deadline: Deadline,
+) -> Result<Bytes, Rejection> {
     let decoded = caught(app, || review::decode(body)).ok_or(Rejection::Panicked)?;
     let request = match decoded {
         Ok(request) => request,
@@ -78,7 +102,7 @@ async fn judge(app: &App, phase: Phase, body: &Bytes, started: Instant, deadline
             return Ok(encode_unreadable(&uid, &reason).into());
         }
     };
-    let verdict = decide(app, phase, &request, body, deadline).await.and_then(|(decision, rules)| {
+    let verdict = decide(app, phase, &request, body, deadline.waiting).await.and_then(|(decision, rules)| {
         let encoded = caught(app, || encode(phase, &request, &decision, &rules.policy.digest))?;
         Some((decision, encoded))
     });
@@ -92,7 +116,7 @@ async fn judge(app: &App, phase: Phase, body: &Bytes, started: Instant, deadline
         app.metrics.patch_errors.inc();
         tracing::error!(uid = request.uid.as_ref(), error, "the patch was left out");
     }
-    if body.len() >= LARGE && Instant::now() >= deadline {
+    if body.len() >= LARGE && Instant::now() >= deadline.answer {
         // Another answer has gone out, and was counted and logged.
         return Err(Rejection::Deadline);
     }

@@ -1,7 +1,7 @@
 //! How long answers take at a steady rate: the bare handler, the whole server, the whole server with ten policy sets.
 //!
 //! Run with `cargo bench --bench latency --profile dist -- [seconds] [rate]`: seconds of each round, and requests a second. The
-//! load is open: a request is sent when its time has come, whether others are answered or not, and waits for a free
+//! load is open: a request is begun when its time has come, whether others are answered or not, and waits for a free
 //! connection at its own cost. Prints percentiles and, by rounds that take turns, their ratio to the bare handler's.
 
 #![allow(
@@ -82,11 +82,11 @@ fn main() {
     for (index, (name, _)) in servers.iter().enumerate() {
         let mut all: Vec<_> = rounds.iter().flat_map(|round| round[index].iter().copied()).collect();
         all.sort_unstable();
-        let [median, most, rare] = [0.5, 0.99, 0.999].map(|part| percentile(&all, part).as_secs_f64() * 1e6);
+        let [median, most, rarest] = [0.5, 0.99, 0.999].map(|part| percentile(&all, part).as_secs_f64() * 1e6);
         let mut ratios: Vec<f64> = rounds.iter().map(|round| p99(&round[index]) / p99(&round[0])).collect();
         ratios.sort_by(f64::total_cmp);
         println!(
-            "{name}: p50 {median:.0} us, p99 {most:.0} us, p99.9 {rare:.0} us; p99 against the bare handler's {:.2} ({:.2} to {:.2})",
+            "{name}: p50 {median:.0} us, p99 {most:.0} us, p99.9 {rarest:.0} us; p99 against the bare handler's {:.2} ({:.2} to {:.2})",
             ratios[ROUNDS / 2],
             ratios[0],
             ratios[ROUNDS - 1]
@@ -129,15 +129,15 @@ async fn steadily(certificates: &Certificates, address: &str, rate: u32, seconds
     // The timer ticks each millisecond, and what has come due since then is due now: its jitter is not the servers'.
     let (start, total) = (Instant::now(), u64::from(rate) * u64::from(seconds));
     let mut tick = tokio::time::interval(Duration::from_millis(1));
-    let mut sent = 0;
-    while sent < total {
+    let mut begun = 0;
+    while begun < total {
         tick.tick().await;
         let now = Instant::now();
         let should = (start.elapsed().as_secs_f64() * f64::from(rate)) as u64;
-        for _ in sent..should.min(total) {
+        for _ in begun..should.min(total) {
             send.send(now).unwrap();
         }
-        sent = should.clamp(sent, total);
+        begun = should.clamp(begun, total);
     }
     drop(send);
     senders.join_all().await.into_iter().flatten().collect()

@@ -285,7 +285,7 @@ fn agrees(cluster: &Cluster, text: &str, odd: &mut Vec<String>) -> Result<()> {
             odd.push(format!("{text:?}\n  kubectl {}\n  check   {}", json!(theirs), json!(ours)));
         }
         (Err(theirs), Ok(ours)) => {
-            odd.push(format!("{text:?}\n  kubectl {}\n  check   {}", theirs.trim(), json!(ours)))
+            odd.push(format!("{text:?}\n  kubectl {}\n  check   {}", theirs.trim(), json!(ours)));
         }
         // What is refused here is told with its line, which is no silent difference.
         (Ok(_) | Err(_), _) => {}
@@ -420,7 +420,8 @@ fn checked(kubeconfig: &Path, namespace: &str, objects: &[Value]) -> Result<Valu
     command.args(["check", "--format", "json", "--cluster", "--timeout", "1m", "--namespace", namespace]);
     command.arg("--kubeconfig").arg(kubeconfig).env("SLICEGATE_REGO_BUDGET", "2s");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let text: String = objects.iter().map(|object| format!("{object}\n")).collect();
+    let lines: Vec<String> = objects.iter().map(ToString::to_string).collect();
+    let text = lines.join("\n");
     std::io::Write::write_all(&mut child.stdin.take().context("no input")?, text.as_bytes())?;
     let output = child.wait_with_output()?;
     ensure!(output.status.code() != Some(2), "{}", String::from_utf8_lossy(&output.stderr));

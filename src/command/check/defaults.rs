@@ -32,7 +32,7 @@ const CLUSTER_SCOPED: [&str; 16] = [
 
 /// Whether objects of a kind stand in namespaces.
 pub(super) fn is_namespaced(kind: &str) -> bool {
-    !kind.starts_with("Cluster") && !CLUSTER_SCOPED.contains(&kind)
+    (!kind.starts_with("Cluster") || kind == "Cluster") && !CLUSTER_SCOPED.contains(&kind)
 }
 
 /// The object with this namespace.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::input::Objects;
-use super::outcome::{Outcome, Place};
+use super::outcome::{Judged, Outcome, Place};
 use super::progress::Progress;
 pub(in crate::command) use super::subject::below;
 use super::subject::{self, Subject};
@@ -22,7 +22,8 @@ use crate::policy::decision::{Change, Decision, Finding, Note};
 use crate::review::{self, Refused};
 use crate::server::admit;
 
-use super::outcome::Judged;
+/// What stands before and behind the object of a review.
+type Envelope = (String, &'static str);
 
 /// Judges objects.
 pub(in crate::command) struct Judge<'r>(pub(in crate::command) &'r Ruled);
@@ -98,7 +99,9 @@ impl Judge<'_> {
                 Err(refusal) => (Decision { refusal: Some(refusal), ..Decision::default() }, Vec::new()),
             };
             let Decision { findings, notes, refusal, .. } = decision;
-            let quiet = findings.is_empty() && notes.is_empty() && refusal.is_none() && changes.is_empty();
+            // Reading the document a second time for the place of an object of which nothing is said would cost as much
+            // as all the rest.
+            let quiet = findings.is_empty() && notes.is_empty() && refusal.is_none();
             let mut locate = |field: &str| {
                 if quiet && document.line > 0 && object.path.is_empty() {
                     let start = document.offset;
@@ -138,12 +141,15 @@ impl Judge<'_> {
     /// # Errors
     /// Why the webhooks would refuse it without judging it.
     pub(in crate::command) fn judge(&self, object: &Object) -> Result<Verdict, String> {
-        let mut verdict = self.0.runtime.block_on(self.verdict(self.review(object)))?;
+        // Before anything is written into it, since what stands in it twice would be lost by that.
+        crate::json::parse(object.json.as_bytes()).map_err(|error| error.to_string())?;
+        let (envelope, body) = self.review(object);
+        let mut verdict = self.0.runtime.block_on(self.verdict(envelope, body))?;
         keep_written(object, &mut verdict.decision.findings);
         Ok(verdict)
     }
 
-    async fn verdict(&self, body: Bytes) -> Result<Verdict, String> {
+    async fn verdict(&self, envelope: Option<Envelope>, body: Bytes) -> Result<Verdict, String> {
         let app = &self.0.app;
         let deadline = || Instant::now().checked_add(self.0.options.timeout).unwrap_or_else(Instant::now);
         let fault = || "it could not be judged after a fault of slicegate".to_owned();
@@ -154,7 +160,11 @@ impl Judge<'_> {
             body.clone()
         } else {
             let object = review::apply(&request.object, &mutated.changes)?;
-            review::replaced(&body, &object).ok_or_else(fault)?.into()
+            let replaced = match &envelope {
+                Some((before, after)) => Some(format!("{before}{object}{after}").into_bytes()),
+                None => review::replaced(&body, &object),
+            };
+            replaced.ok_or_else(fault)?.into()
         };
         let request = review::decode(&after).map_err(reason)?;
         let validated = admit::decide(app, Phase::Validate, &request, &after, deadline()).await;
@@ -163,10 +173,10 @@ impl Judge<'_> {
         Ok(Verdict { decision, changes: mutated.changes, body: after.clone() })
     }
 
-    /// The review of the object's creation.
-    fn review(&self, object: &Object) -> Bytes {
+    /// The review of the object's creation, and what of it stands around the object where it was made here.
+    fn review(&self, object: &Object) -> (Option<Envelope>, Bytes) {
         if subject::is_review(object) {
-            return object.json.clone().into();
+            return (None, object.json.clone().into());
         }
         let options = &self.0.options;
         let namespace = self.namespace(object);
@@ -182,10 +192,13 @@ impl Judge<'_> {
         let user = json!({"username": options.user, "groups": options.groups});
         let (name, namespace) = (json!(object.name), json!(namespace));
         // The object is put in as it stands: another writer might change its numbers, or what stands in it twice.
-        let body = format!(
-            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"check","kind":{kind},"resource":{resource},"requestKind":{kind},"requestResource":{resource},"name":{name},"namespace":{namespace},"operation":"CREATE","userInfo":{user},"object":{json},"oldObject":null,"dryRun":true,"options":{{"apiVersion":"meta.k8s.io/v1","kind":"CreateOptions"}}}}}}"#
+        let before = format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"check","kind":{kind},"resource":{resource},"requestKind":{kind},"requestResource":{resource},"name":{name},"namespace":{namespace},"operation":"CREATE","userInfo":{user},"object":"#
         );
-        body.into()
+        let after =
+            r#","oldObject":null,"dryRun":true,"options":{"apiVersion":"meta.k8s.io/v1","kind":"CreateOptions"}}}"#;
+        let body = format!("{before}{json}{after}").into();
+        (Some((before, after)), body)
     }
 
     /// The namespace that an object would be in.

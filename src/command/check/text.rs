@@ -5,14 +5,10 @@ use std::fmt::Write as _;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use super::outcome::{Judged, Outcome};
-use super::{Source, diff, fix};
+use super::{Source, diff};
 use crate::manifest::Located;
 use crate::policy::decision::{Action, Spared};
 use crate::review::text::item;
-
-/// From this size of its document on, what would be added to an object is named and not shown: it is worked out on the whole
-/// document, which may be a list of thousands.
-const LARGE: usize = 64 << 10;
 
 /// The report.
 pub(super) fn report(sources: &[Source], outcome: &Outcome, quiet: bool, colored: bool) -> String {
@@ -71,15 +67,8 @@ fn object(source: &Source, judged: &Judged, quiet: bool, colored: bool, text: &m
         text.push_str(&shown(source, range.clone(), located, title, None, colored));
     }
     if !quiet && !judged.changes.is_empty() {
-        let before = source.text.get(range).unwrap_or_default();
-        if before.len() > LARGE {
-            let fields: Vec<&str> = judged.changes.iter().map(|change| change.pointer.as_str()).collect();
-            let _ = writeln!(text, "  would be completed when it is created: {}", item(&fields.join(", ")));
-            return;
-        }
-        let after = fix::apply(before, judged, &judged.changes);
         let _ = writeln!(text, "  would be completed when it is created:");
-        text.push_str(&diff::changed(before, &after, colored));
+        text.push_str(&diff::added(&judged.changes, colored));
     }
 }
 

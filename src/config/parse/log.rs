@@ -71,11 +71,12 @@ impl Log {
         Some(Mistakes(kept))
     }
 
-    fn note(&self, mistake: Mistake) {
+    fn note(&self, mut mistake: Mistake) {
         let mut kept = self.kept.borrow_mut();
         if kept.len() < MOST {
             // A message may repeat what its reader wrote.
-            kept.push(Mistake { message: text::item(&mistake.message), ..mistake });
+            mistake.message = text::item(&mistake.message);
+            kept.push(mistake);
         } else {
             let mut left_out = self.left_out.borrow_mut();
             *left_out = left_out.saturating_add(1);

@@ -83,8 +83,9 @@ struct Helpers<'h, 'm> {
     model: &'h Model<'m>,
     /// The bodies of those that say whether something is so.
     bodies: Vec<Vec<Body>>,
-    /// Which of them stands where; nothing for what is not understood.
-    known: BTreeMap<Path, Option<usize>>,
+    /// Which of them stands where, by the number of arguments that it is asked with; nothing for what is not understood. A
+    /// function that is asked with another number of arguments, or with none, is another thing to the engine.
+    known: BTreeMap<(Path, Option<usize>), Option<usize>>,
     /// How deep in each other those are that are being read.
     nested: usize,
 }
@@ -105,7 +106,8 @@ impl<'m> Helpers<'_, 'm> {
     fn place(&mut self, part: usize, name: &str, arity: Option<usize>) -> Option<usize> {
         let mut path = self.model.package(part).to_vec();
         path.push(name.to_owned());
-        if let Some(known) = self.known.get(&path) {
+        let key = (path, arity);
+        if let Some(known) = self.known.get(&key) {
             return *known;
         }
         self.nested = self.nested.checked_add(1).filter(|nested| *nested <= MAX_NESTED)?;
@@ -115,7 +117,7 @@ impl<'m> Helpers<'_, 'm> {
             self.bodies.push(bodies);
             self.bodies.len().saturating_sub(1)
         });
-        self.known.insert(path, place);
+        self.known.insert(key, place);
         place
     }
 

@@ -14,6 +14,8 @@ use crate::rego::set::{Key, Set};
 use crate::rego::unit::Unit;
 use crate::rego::value::Keys;
 
+mod written;
+
 fn program(text: &str, annotations: &[(&str, &str)]) -> Option<Program> {
     let key = Key { namespace: "n".into(), name: "p".into() };
     let annotations =

@@ -20,7 +20,7 @@ pub fn body(data: &[u8]) {
         }
         (Err(_), Some(ceil)) => assert!(ceil > 0, "a fraction rounds up"),
         (Err(_), None) => {
-            assert_eq!(Quantity::parse(text.trim().trim_start_matches('-')).map(Quantity::is_zero), Ok(false))
+            assert_eq!(Quantity::parse(text.trim().trim_start_matches('-')).map(Quantity::is_zero), Ok(false));
         }
     }
 }
