@@ -154,6 +154,7 @@ fn of_pods(judge: &Judge<'_>, request: &Request<'_>, path: &str) -> Option<OfPod
         kind: "Pod".to_owned(),
         namespace: request.namespace.to_string(),
         name: String::new(),
+        line: None,
         generate_name: "x-".to_owned(),
     };
     let verdict = judge.judge(&object).ok()?;

@@ -13,9 +13,10 @@ pub(super) fn run(options: &Version) -> anyhow::Result<ExitCode> {
     let text = match options.output {
         VersionOutput::Json => format!("{}\n", serde_json::to_string(&VERSION)?),
         VersionOutput::Text => format!(
-            "{} {}\nrust {}\nkubernetes {}\n{}\n{}\nregorus {}\n",
+            "{} {} (revision {})\nrust {}\nkubernetes {}\n{}\n{}\nregorus {}\n",
             VERSION.name,
             VERSION.version,
+            VERSION.revision,
             VERSION.rust,
             VERSION.kubernetes,
             VERSION.admission,

@@ -134,7 +134,8 @@ fn splice(text: &str, tokens: &[String], value: &Value, style: Style) -> Option<
     Some(edited)
 }
 
-fn child<'t>(node: &Rc<Node<'t>>, token: &str) -> Option<Rc<Node<'t>>> {
+/// A member of a mapping, or an element of a list.
+pub(super) fn child<'t>(node: &Rc<Node<'t>>, token: &str) -> Option<Rc<Node<'t>>> {
     match &node.content {
         Content::Scalar(..) => None,
         Content::List(items) => items.get(token.parse::<usize>().ok()?).cloned(),

@@ -3,6 +3,7 @@
 //! Invariant: every object has a kind and an apiVersion; a document that has none is a mistake and not passed over.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -10,6 +11,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::documents::{Document, Form};
+use super::edit::child;
+use super::tree::Node;
 use super::{Mistake, json, tree};
 
 /// How deep lists may stand in lists.
@@ -30,6 +33,8 @@ pub struct Object {
     pub namespace: String,
     /// Its name; empty where it names none.
     pub name: String,
+    /// The line of its name in the whole text; nothing where finding that takes another look at the document.
+    pub line: Option<usize>,
     /// The beginning of the name that is to be made; empty where it names none.
     pub generate_name: String,
 }
@@ -91,19 +96,31 @@ struct Inherited<'i> {
 /// # Errors
 /// The document cannot be read, or is no object.
 pub fn objects(document: &Document<'_>) -> Result<Vec<Object>, Mistake> {
-    let json = match document.form {
-        Form::Json => Cow::Borrowed(document.text),
+    let (json, name) = match document.form {
+        Form::Json => (Cow::Borrowed(document.text), None),
         Form::Yaml => {
-            let written = tree::read(document.text).and_then(|tree| json::write(&tree));
+            let written = tree::read(document.text).and_then(|tree| Ok((json::write(&tree)?, name(&tree))));
             let of_json = |mistake| wrong_json(document.text).unwrap_or(mistake);
-            Cow::Owned(written.map_err(|mistake| document.absolute(of_json(mistake)))?)
+            let (json, name) = written.map_err(|mistake| document.absolute(of_json(mistake)))?;
+            (Cow::Owned(json), name)
         }
     };
     let mut found = Vec::new();
     if json.trim() != "null" {
         take(&json, String::new(), None, 0, &mut found).map_err(|message| document.mistake(message))?;
     }
+    if let [Object { path, line, .. }] = found.as_mut_slice()
+        && path.is_empty()
+    {
+        *line = name.map(|line| line.saturating_add(document.line).saturating_sub(1));
+    }
     Ok(found)
+}
+
+/// The line of `metadata.name` in the document.
+fn name(root: &Rc<Node<'_>>) -> Option<usize> {
+    let name = child(&child(root, "metadata")?, "name")?;
+    Some(name.begins.0)
 }
 
 /// What is wrong with a text that was meant to be JSON, in the words of a reader of JSON.
@@ -141,7 +158,7 @@ fn take(
     let (Some(of_list), Some(items)) = (kind.strip_suffix("List"), head.items) else {
         let Metadata { namespace, name, generate_name } = Metadata::of(head.metadata);
         let json = completed(json, &[("kind", &head.kind, &kind), ("apiVersion", &head.api_version, &api_version)]);
-        found.push(Object { path, json, api_version, kind, namespace, name, generate_name });
+        found.push(Object { path, json, api_version, kind, namespace, name, line: None, generate_name });
         return Ok(());
     };
     if depth >= DEEPEST {

@@ -57,6 +57,11 @@ impl Default for Recent {
 }
 
 impl Recent {
+    /// Keeps nothing.
+    pub fn none() -> Self {
+        Self { bounds: Bounds { body: 0, ..BOUNDS }, kept: Mutex::default() }
+    }
+
     /// Keeps a request in the place of an older one for the same object.
     pub fn keep(&self, request: &Request<'_>, body: &[u8]) {
         if body.len() > self.bounds.body || is_secret(request) {

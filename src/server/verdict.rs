@@ -109,9 +109,7 @@ impl Case<'_> {
         let labels = facts.namespace(namespace);
         let sets: Vec<Arc<Active>> =
             self.candidates(examined).filter(|set| set.matches_namespace(namespace, labels)).cloned().collect();
-        // Only the guard tries edits on them.
-        let is_guarding = self.app.scope.get().is_some();
-        if is_guarding && self.phase == Phase::Validate && (!sets.is_empty() || examined.involves_gpu()) {
+        if self.phase == Phase::Validate && (!sets.is_empty() || examined.involves_gpu()) {
             self.app.recent.keep(self.request, self.body);
         }
         let verdicts = self.ask(&sets, examined, self.body).await?;

@@ -103,9 +103,9 @@ impl Judge<'_> {
             // as all the rest.
             let quiet = findings.is_empty() && notes.is_empty() && refusal.is_none();
             let mut locate = |field: &str| {
-                if quiet && document.line > 0 && object.path.is_empty() {
+                if let (true, Some(line)) = (quiet, object.line) {
                     let start = document.offset;
-                    return Located { line: document.line, column: 1, span: start..start, exact: false };
+                    return Located { line, column: 1, span: start..start, exact: false };
                 }
                 let places = places.get_or_insert_with(|| Places::of(document));
                 places.locate(&below(object, field))

@@ -23,6 +23,7 @@ use crate::policies::{Policies, Registry};
 use crate::rego::problem::Problem;
 use crate::rego::state::State;
 use crate::server::following::{Following, FromCluster};
+use crate::server::recent::Recent;
 use crate::server::{App, Limits};
 use crate::workers;
 use crate::workers::child::Settings;
@@ -50,7 +51,10 @@ impl Ruled {
         };
         let settings = Settings { budget: options.rego_budget, ..workers::Options::default().settings };
         let workers = workers::Options { settings, ..workers::Options::default() };
-        let app = Arc::new(App::with_workers(policy, Facts::default(), Limits::default(), workers));
+        let mut app = App::with_workers(policy, Facts::default(), Limits::default(), workers);
+        // Nobody tries edits on what is judged here.
+        app.recent = Recent::none();
+        let app = Arc::new(app);
         if let Some(path) = &options.facts {
             files::read_facts(path)?.facts.into_iter().map(Fact::present).for_each(|event| app.observe(event));
         }

@@ -186,7 +186,8 @@ fn by_check(object: &Value) -> Said {
     }
 }
 
-fn compare(server: &TestServer, objects: &[Value], checked: &Ended) {
+/// Compares what is said of each object; says how many are completed.
+fn compare(server: &TestServer, objects: &[Value], checked: &Ended) -> usize {
     let json = checked.json();
     assert_eq!(json["errors"], json!([]), "{}", checked.told);
     let judged = json["objects"].as_array().unwrap();
@@ -198,8 +199,8 @@ fn compare(server: &TestServer, objects: &[Value], checked: &Ended) {
         assert_eq!(said, by_server(server, object), "{object}");
     }
     // What is generated is worth comparing.
-    assert!(denied > objects.len() / 10 && denied < objects.len(), "{denied} of {} denied", objects.len());
-    assert!(patched > 0, "none of {} patched", objects.len());
+    assert!(denied > objects.len() / 10, "{denied} of {} denied", objects.len());
+    patched
 }
 
 fn stream(objects: &[Value]) -> Vec<u8> {
@@ -221,7 +222,7 @@ fn check_and_the_server_agree() {
     let root = folder(&[("facts.yaml", FACTS)]);
     let objects = objects(OBJECTS);
     let checked = run_with(root.path(), &FLAGS, &stream(&objects));
-    compare(&serving(root.path(), None), &objects, &checked);
+    assert!(compare(&serving(root.path(), None), &objects, &checked) > 0, "none is completed");
 }
 
 #[test]

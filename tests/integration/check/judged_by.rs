@@ -87,7 +87,7 @@ fn policy_sets_refuse_warn_and_complete() {
         "warned Pod default/b (pods.yaml:17)",
         "warning[team/warn]: no owner",
         "would be completed when it is created:\n",
-        "  +  labels: {\"seen\": \"yes\", team: blue, slicegate.io/checkpoint: \"true\"}\n",
+        "   metadata:\n     labels:\n  +    seen: \"yes\"\n",
     ] {
         assert!(ended.out.contains(words), "{words}\n{}", ended.out);
     }
