@@ -53,7 +53,7 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
     entries
         .map(|entry| (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap()))
         .inspect(|(name, _)| {
-            assert!(["ca.pem", "ca-key.pem", "tls.pem", "tls-key.pem"].contains(&name.as_str()), "{name}")
+            assert!(["ca.pem", "ca-key.pem", "tls.pem", "tls-key.pem"].contains(&name.as_str()), "{name}");
         })
         .collect()
 }

@@ -204,7 +204,7 @@ fn compare(server: &TestServer, objects: &[Value], checked: &Ended) -> usize {
 }
 
 fn stream(objects: &[Value]) -> Vec<u8> {
-    objects.iter().map(|object| format!("{object}\n")).collect::<String>().into_bytes()
+    objects.iter().flat_map(|object| [object.to_string(), "\n".to_owned()]).collect::<String>().into_bytes()
 }
 
 const FLAGS: [&str; 9] =
