@@ -38,3 +38,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::RegoWorker(options) => workers::child::run(options.settings()),
     }
 }
+
+/// Whether an error says no more than that nobody reads any more.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().filter_map(|cause| cause.downcast_ref()).any(broken)
+}

@@ -56,8 +56,12 @@ pub(super) fn run(options: &Check) -> anyhow::Result<ExitCode> {
         outcome = judge::all(&ruled, &repaired, objects, !options.quiet);
     }
     let sources = if options.fix { &repaired } else { &sources };
-    show(options, sources, &outcome)?;
-    Ok(conclude(options, &outcome))
+    match show(options, sources, &outcome) {
+        Ok(()) => Ok(conclude(options, &outcome)),
+        // A report that cannot be written is no verdict.
+        Err(error) if !super::is_closed_pipe(&error) => refuse(&format!("{error:#}")),
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes repairs into their files, or shows them.

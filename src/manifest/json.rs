@@ -106,7 +106,7 @@ fn key<'n>(node: &'n Node<'_>) -> Result<&'n str, Mistake> {
         Content::Scalar(written, Scalar::Number(literal)) => as_key(written, literal).ok_or_else(|| {
             mistake(node, format!("the key {literal} is a number that kubectl rewrites; put it in quotes"))
         }),
-        _ => Err(mistake(node, "a key must be a text")),
+        _ => Err(mistake(node, "a key must be a text; a template of Helm is to be rendered first, by helm template")),
     }
 }
 
