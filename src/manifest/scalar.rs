@@ -45,8 +45,10 @@ pub(super) fn as_key<'l>(written: &str, literal: &'l str) -> Option<&'l str> {
 
 /// A text that begins as numbers do.
 fn number(text: &str) -> Scalar {
-    let plain: String = text.chars().filter(|character| *character != '_').collect();
-    if let Some(integer) = (!plain.starts_with('.')).then(|| integer(&plain)).flatten() {
+    // Where a number begins with a point, underscores make a text of it.
+    let begins_with_point = text.starts_with('.');
+    let plain: String = text.chars().filter(|character| begins_with_point || *character != '_').collect();
+    if let Some(integer) = (!begins_with_point).then(|| integer(&plain)).flatten() {
         return Scalar::Number(match i64::try_from(integer) {
             Ok(integer) => integer.to_string(),
             Err(_) => beyond(integer),
@@ -137,6 +139,8 @@ mod tests {
             ("1e3", number("1000")),
             ("1.50", number("1.5")),
             (".5", number("0.5")),
+            (".5_", Scalar::Text),
+            ("-.5_", number("-0.5")),
             ("1.", number("1")),
             ("9223372036854775807", number("9223372036854775807")),
             ("18446744073709551615", number("18446744073709552000")),
