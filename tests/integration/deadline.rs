@@ -101,7 +101,8 @@ fn a_large_object_that_takes_too_long_is_answered_by_the_deadline() {
     let server = start(OnDeadline::Deny);
     let (large, counted) = (of_size("u", 7 << 20), r#"slicegate_deadlines_total{waited_for="large"}"#);
     // How long it takes depends on the machine, so the time that it is given shrinks until it is too short.
-    let mut shorter = (1..=60).rev().cycle().map(|tenths| tenths * 10);
+    let steps = (1..=60).rev().map(|tenths| tenths * 10).chain((1..=60).rev());
+    let mut shorter = steps.cycle();
     server.eventually("the deadline comes first", |server| {
         let timeout = 100 + shorter.next().unwrap();
         std::thread::scope(|scope| {
