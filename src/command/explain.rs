@@ -65,6 +65,9 @@ pub(super) fn run(options: &Explain) -> anyhow::Result<ExitCode> {
         Err(why) => return refuse(&why),
     };
     let objects = input::objects(&sources);
+    if objects.is_empty() {
+        return refuse(&input::emptiness(&sources));
+    }
     let in_force = match Ruled::start(&options.judged_by, &objects.facts) {
         Ok(in_force) => in_force,
         Err(error) => return refuse(&format!("{error:#}")),

@@ -77,7 +77,7 @@ pub fn line(finding: &Finding) -> String {
 }
 
 /// What is wrong, and the remedy where there is one; a policy's author may have given none.
-fn said(finding: &Finding) -> String {
+pub fn said(finding: &Finding) -> String {
     if finding.fix.is_empty() { finding.message.clone() } else { format!("{}; {}", finding.message, finding.fix) }
 }
 

@@ -119,6 +119,13 @@ fn a_set_that_is_not_asked_says_why() {
 }
 
 #[test]
+fn nothing_to_explain_is_no_success() {
+    let (output, text) = explain(&[("none.yaml", "# nothing\n")], &["none.yaml"]);
+    assert_eq!((output.status.code(), text.as_str()), (Some(2), ""), "{output:?}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("none.yaml: no object in it"));
+}
+
+#[test]
 fn what_cannot_be_read_is_told_and_the_rest_explained() {
     let broken = format!("{JOB}---\napiVersion: v1\nkind: [\n");
     let (output, text) = explain(&[("job.yaml", &broken)], &["job.yaml"]);

@@ -40,14 +40,14 @@ pub(in crate::command) struct Objects<'t> {
 
 impl Objects<'_> {
     /// Whether there is nothing to judge and nothing to complain of.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::command) fn is_empty(&self) -> bool {
         let nothing = |objects: &Result<Vec<Object>, Mistake>| objects.as_ref().is_ok_and(Vec::is_empty);
         self.mistakes.is_empty() && self.documents.iter().all(|(_, _, objects)| nothing(objects))
     }
 }
 
 /// Why nothing can be said of texts without an object: a success would hide that what writes them has failed.
-pub(super) fn emptiness(sources: &[Source]) -> String {
+pub(in crate::command) fn emptiness(sources: &[Source]) -> String {
     match sources {
         [Source { path: None, .. }] => {
             "standard input holds no object; did the command fail that writes to the pipe?".to_owned()

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::Source;
 use super::outcome::{Judged, Outcome};
 use crate::manifest::{Located, Mistake};
-use crate::policy::decision::{Action, Finding, Spared};
+use crate::policy::decision::{Action, Spared};
+use crate::review::response::said;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -84,10 +85,6 @@ fn of_object(source: &Source, judged: &Judged, rules: &mut BTreeSet<String>) -> 
         }
     }
     results
-}
-
-fn said(finding: &Finding) -> String {
-    if finding.fix.is_empty() { finding.message.clone() } else { format!("{}; {}", finding.message, finding.fix) }
 }
 
 fn level(action: Action) -> &'static str {
