@@ -25,7 +25,7 @@ mod outcome;
 mod progress;
 pub(super) mod rules;
 mod sarif;
-mod subject;
+pub(super) mod subject;
 mod text;
 
 use input::{Source, read};
@@ -47,13 +47,13 @@ pub(super) fn run(options: &Check) -> anyhow::Result<ExitCode> {
         Ok(ruled) => ruled,
         Err(error) => return refuse(&format!("{error:#}")),
     };
-    let mut outcome = judge::all(&ruled, &sources, objects, !options.quiet);
+    let mut outcome = judge::all(&ruled, objects, !options.quiet);
     let mut repaired = Vec::new();
     if options.fix {
         repaired = fix::repair(&sources, &outcome);
         mend(options, &sources, &repaired)?;
         let objects = input::objects(&repaired);
-        outcome = judge::all(&ruled, &repaired, objects, !options.quiet);
+        outcome = judge::all(&ruled, objects, !options.quiet);
     }
     let sources = if options.fix { &repaired } else { &sources };
     match show(options, sources, &outcome) {

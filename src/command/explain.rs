@@ -16,6 +16,7 @@ use super::check::json::patch;
 use super::check::judge::{Judge, Verdict};
 use super::check::refuse;
 use super::check::rules::{Ruled, UNUSABLE};
+use super::check::subject::{self, Subject};
 use crate::args::{Explain, ExplainFormat};
 use crate::manifest::{Object, Places};
 use crate::policy::explain::Explanation;
@@ -101,12 +102,13 @@ pub(super) fn run(options: &Explain) -> anyhow::Result<ExitCode> {
 
 fn explain(in_force: &Ruled, file: &str, line: usize, object: &Object) -> Explained {
     let judge = Judge(in_force);
+    let Subject { kind, namespace, name, .. } = subject::of(object, judge.namespace(object));
     let mut explained = Explained {
         file: file.to_owned(),
         line,
-        kind: object.kind.clone(),
-        namespace: judge.namespace(object).to_owned(),
-        name: if object.name.is_empty() { format!("{}*", object.generate_name) } else { object.name.clone() },
+        kind,
+        namespace,
+        name,
         verdict: "denied",
         refusal: None,
         rules: None,

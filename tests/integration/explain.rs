@@ -119,6 +119,15 @@ fn a_set_that_is_not_asked_says_why() {
 }
 
 #[test]
+fn a_review_is_named_by_its_object() {
+    let review = "{\"apiVersion\": \"admission.k8s.io/v1\", \"kind\": \"AdmissionReview\", \"request\": {\"uid\": \"u\", \
+        \"operation\": \"CREATE\", \"kind\": {\"group\": \"\", \"version\": \"v1\", \"kind\": \"Pod\"}, \"name\": \"web\", \
+        \"namespace\": \"blue\", \"object\": {\"metadata\": {\"name\": \"web\"}, \"spec\": {\"containers\": []}}}}";
+    let (output, text) = explain(&[("review.json", review)], &["review.json"]);
+    assert!(text.starts_with("Pod blue/web (review.json:1): allowed"), "{text}{output:?}");
+}
+
+#[test]
 fn nothing_to_explain_is_no_success() {
     let (output, text) = explain(&[("none.yaml", "# nothing\n")], &["none.yaml"]);
     assert_eq!((output.status.code(), text.as_str()), (Some(2), ""), "{output:?}");

@@ -15,7 +15,7 @@ use super::outcome::{Judged, Outcome, Place};
 use super::progress::Progress;
 pub(in crate::command) use super::subject::below;
 use super::subject::{self, Subject};
-use super::{Ruled, Source, defaults};
+use super::{Ruled, defaults};
 use crate::manifest::{Document, Located, Mistake, Object, Places};
 use crate::policy::Phase;
 use crate::policy::decision::{Change, Decision, Finding, Note};
@@ -39,7 +39,7 @@ pub(in crate::command) struct Verdict {
 }
 
 /// Judges everything, on all cores.
-pub(super) fn all(ruled: &Ruled, sources: &[Source], objects: Objects<'_>, shows_progress: bool) -> Outcome {
+pub(super) fn all(ruled: &Ruled, objects: Objects<'_>, shows_progress: bool) -> Outcome {
     let Objects { documents, mistakes, .. } = objects;
     let total = documents.len();
     let progress = Progress::start(total, shows_progress);
@@ -58,7 +58,6 @@ pub(super) fn all(ruled: &Ruled, sources: &[Source], objects: Objects<'_>, shows
         }
     }
     outcome.mistakes.sort_by_key(|(source, Mistake { line, column, .. })| (*source, *line, *column));
-    debug_assert!(outcome.judged.iter().all(|judged| judged.source < sources.len()));
     outcome
 }
 

@@ -13,13 +13,13 @@ const REVIEW: (&str, &str) = ("admission.k8s.io/v1", "AdmissionReview");
 pub(super) const REVIEWED: &str = "request.object";
 
 /// What identifies an object.
-pub(super) struct Subject {
+pub(in crate::command) struct Subject {
     pub(super) path: String,
     pub(super) api_version: String,
-    pub(super) kind: String,
-    pub(super) namespace: String,
+    pub(in crate::command) kind: String,
+    pub(in crate::command) namespace: String,
     /// Its name, or the beginning of it and a star.
-    pub(super) name: String,
+    pub(in crate::command) name: String,
 }
 
 /// Whether it is a review.
@@ -35,7 +35,7 @@ pub(in crate::command) fn below(object: &Object, field: &str) -> String {
 }
 
 /// The object, which would be in this namespace.
-pub(super) fn of(object: &Object, namespace: &str) -> Subject {
+pub(in crate::command) fn of(object: &Object, namespace: &str) -> Subject {
     let reviewed = if is_review(object) { reviewed(object) } else { None };
     reviewed.unwrap_or_else(|| Subject {
         path: below(object, ""),
